@@ -1,0 +1,34 @@
+# Needs Python 3.11 or newer, git and make; everything else is installed into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint types pytest bench format clean
+
+demo: .venv/installed  ## learn ten digits from twenty labels
+	@$(BIN)/protocon demo
+
+test: lint types pytest  ## everything that must pass before a change lands
+
+lint: .venv/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: .venv/installed
+	$(BIN)/mypy
+
+pytest: .venv/installed
+	$(BIN)/python -m pytest
+
+format: .venv/installed  ## make the code look as `make test` wants it
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv .venv
+	@echo "installing into .venv (PyTorch is large: a few minutes)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,208 @@
+"""Views a second: ours, batched, against the same views written in plain PIL, image by image.
+
+    python benchmarks/augment.py [--quick]
+
+prints one JSON object. A *pair* is a weak and a strong view of one image, every image with its own draws, delivered as
+a float32 batch. Both sides run on one thread and alternate within the run; figures are medians over the rounds, and
+only their ratios carry over to another machine. Images are cut out of scikit-learn's two sample photographs.
+
+The PIL functions are also what the tests compare our operations with.
+"""
+
+import argparse
+import json
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
+from sklearn.datasets import load_sample_image
+from torch import Tensor
+
+from protocon.augment import OPERATIONS, RandAugmentView, RandomCropFlip, SimCLRView, View, WeakView
+from protocon.draws import fold
+
+PilView = Callable[[Image.Image, random.Random], Image.Image]
+
+
+def photographs(count: int, size: int) -> np.ndarray:
+    """Real images uint8 (count, size, size, 3): overlapping squares of two photographs, scaled down to `size`."""
+    scenes = [Image.fromarray(load_sample_image(name)) for name in ("china.jpg", "flower.jpg")]
+    side = max(size, 160)
+    rng = random.Random(0)
+    squares = []
+    for number in range(count):
+        scene = scenes[number % 2]
+        left, top = rng.randint(0, scene.width - side), rng.randint(0, scene.height - side)
+        square = scene.crop((left, top, left + side, top + side))
+        squares.append(np.asarray(square.resize((size, size), Image.Resampling.BILINEAR)))
+    return np.stack(squares)
+
+
+def _affine(image: Image.Image, *matrix: float) -> Image.Image:
+    return image.transform(image.size, Image.Transform.AFFINE, matrix)
+
+
+PIL_OPERATIONS: dict[str, Callable[[Image.Image, float], Image.Image]] = {
+    "AutoContrast": lambda image, _: ImageOps.autocontrast(image),
+    "Brightness": lambda image, m: ImageEnhance.Brightness(image).enhance(m),
+    "Color": lambda image, m: ImageEnhance.Color(image).enhance(m),
+    "Contrast": lambda image, m: ImageEnhance.Contrast(image).enhance(m),
+    "Equalize": lambda image, _: ImageOps.equalize(image),
+    "Identity": lambda image, _: image,
+    "Posterize": lambda image, m: ImageOps.posterize(image, int(m)),
+    "Rotate": lambda image, m: image.rotate(m),
+    "Sharpness": lambda image, m: ImageEnhance.Sharpness(image).enhance(m),
+    "ShearX": lambda image, m: _affine(image, 1, m, 0, 0, 1, 0),
+    "ShearY": lambda image, m: _affine(image, 1, 0, 0, m, 1, 0),
+    "Solarize": lambda image, m: ImageOps.solarize(image, m * 255),
+    "TranslateX": lambda image, m: _affine(image, 1, 0, m * image.width, 0, 1, 0),
+    "TranslateY": lambda image, m: _affine(image, 1, 0, 0, 0, 1, m * image.height),
+}
+
+
+def pil_weak(image: Image.Image, *, flip: bool, dx: int, dy: int) -> Image.Image:
+    """Mirror, then take pixel (x, y) from (x + dx, y + dy), reflected at the borders."""
+    if flip:
+        image = ImageOps.mirror(image)
+    pixels = np.asarray(image)
+    rows = np.abs(np.arange(dy, dy + image.height))
+    columns = np.abs(np.arange(dx, dx + image.width))
+    rows = image.height - 1 - np.abs(image.height - 1 - rows)
+    columns = image.width - 1 - np.abs(image.width - 1 - columns)
+    # Two takes along one axis each: faster than np.pad and a crop, and than PIL's paste of four borders.
+    return Image.fromarray(pixels.take(rows, axis=0).take(columns, axis=1))
+
+
+def pil_cutout(image: Image.Image, x: int, y: int, side: int) -> Image.Image:
+    """A copy with a grey square, `side` wide, around (x, y)."""
+    image = image.copy()
+    left, top = x - side // 2, y - side // 2
+    image.paste((127,) * len(image.getbands()), (left, top, left + side, top + side))
+    return image
+
+
+def pil_hue(image: Image.Image, turn: float) -> Image.Image:
+    """Shift the hue channel of PIL's 8-bit HSV."""
+    hue, saturation, value = image.convert("HSV").split()
+    shifted = np.asarray(hue) + np.uint8(round(turn * 255) % 256)
+    return Image.merge("HSV", (Image.fromarray(shifted), saturation, value)).convert("RGB")
+
+
+def draw_weak(image: Image.Image, rng: random.Random) -> Image.Image:
+    """FixMatch's weak view."""
+    across, down = round(image.width / 8), round(image.height / 8)
+    flip = rng.random() < 0.5
+    return pil_weak(image, flip=flip, dx=rng.randint(-across, across), dy=rng.randint(-down, down))
+
+
+def draw_randaugment(image: Image.Image, rng: random.Random) -> Image.Image:
+    """FixMatch's strong view."""
+    image = draw_weak(image, rng)
+    for _ in range(2):
+        operation = rng.choice(OPERATIONS)
+        magnitude = rng.uniform(operation.low, operation.high)
+        if rng.random() < 0.5:
+            image = PIL_OPERATIONS[operation.name](image, magnitude)
+    return pil_cutout(image, rng.randrange(image.width), rng.randrange(image.height), image.width // 2)
+
+
+def draw_crop(image: Image.Image, rng: random.Random, *, lowest: float, size: int) -> Image.Image:
+    """A random resized crop, mirrored half of the time."""
+    box = (0, 0, image.width, image.height)
+    for _ in range(10):
+        area = image.width * image.height * rng.uniform(lowest, 1.0)
+        ratio = math.exp(rng.uniform(math.log(3 / 4), math.log(4 / 3)))
+        width, height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if width <= image.width and height <= image.height:
+            left, top = rng.randint(0, image.width - width), rng.randint(0, image.height - height)
+            box = (left, top, left + width, top + height)
+            break
+    # Cropped first: resizing with `box` would read beyond it.
+    image = image.crop(box).resize((size, size), Image.Resampling.BILINEAR)
+    return ImageOps.mirror(image) if rng.random() < 0.5 else image
+
+
+def draw_simclr(image: Image.Image, rng: random.Random) -> Image.Image:
+    """SimCLR's view at strength 1."""
+    image = draw_crop(image, rng, lowest=0.08, size=224)
+    if rng.random() < 0.8:
+        steps = [
+            lambda image: ImageEnhance.Brightness(image).enhance(rng.uniform(0.2, 1.8)),
+            lambda image: ImageEnhance.Contrast(image).enhance(rng.uniform(0.2, 1.8)),
+            lambda image: ImageEnhance.Color(image).enhance(rng.uniform(0.2, 1.8)),
+            lambda image: pil_hue(image, rng.uniform(-0.2, 0.2)),
+        ]
+        rng.shuffle(steps)
+        for step in steps:
+            image = step(image)
+    if rng.random() < 0.2:
+        image = image.convert("L").convert("RGB")
+    if rng.random() < 0.5:
+        image = image.filter(ImageFilter.GaussianBlur(rng.uniform(0.1, 2.0)))
+    return image
+
+
+def pil_batch(images: list[Image.Image], view: PilView, rng: random.Random) -> Tensor:
+    """Views as a float32 batch, channels last: the least that a loader has to do with PIL's images."""
+    return torch.from_numpy(np.stack([np.asarray(view(image, rng)) for image in images])).float().div_(255.0)
+
+
+def compare(pixels: np.ndarray, ours: tuple[View, View], pil: tuple[PilView, PilView], rounds: int) -> dict[str, float]:
+    """Pairs a second of both sides, median of alternating rounds, and their ratio."""
+    images = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
+    pil_images = [Image.fromarray(image) for image in pixels]
+    rng = random.Random(0)
+    seconds: dict[str, list[float]] = {"ours": [], "pil": []}
+    for number in range(rounds + 1):
+        keys = fold(fold(0, number), torch.arange(2 * len(images))).view(2, -1)
+        sides: dict[str, Callable[[], list[Tensor]]] = {
+            "pil": lambda: [pil_batch(pil_images, view, rng) for view in pil],
+            "ours": lambda keys=keys: [view(images, key) for view, key in zip(ours, keys, strict=True)],
+        }
+        for side, run in sides.items():
+            start = time.process_time()
+            run()
+            if number:  # the first round warms up
+                seconds[side].append(time.process_time() - start)
+    rates = {side: len(images) / statistics.median(times) for side, times in seconds.items()}
+    ratio = statistics.median(p / o for p, o in zip(seconds["pil"], seconds["ours"], strict=True))
+    return {"ours": round(rates["ours"], 1), "pil": round(rates["pil"], 1), "ratio": round(ratio, 2)}
+
+
+def main() -> None:
+    """Run the three comparisons and print the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: about 10 seconds")
+    rounds = 5 if parser.parse_args().quick else 25
+    torch.set_num_threads(1)
+    # Freeing one large block makes glibc keep freed memory, as after the first step of training; else both sides
+    # mostly measure how fast the kernel hands out fresh pages.
+    torch.zeros(31 << 20, dtype=torch.uint8)
+
+    def weak_crop(image: Image.Image, rng: random.Random) -> Image.Image:
+        return draw_crop(image, rng, lowest=0.2, size=224)
+
+    weak = WeakView(flip=True)
+    fixmatch = (weak, RandAugmentView(weak))
+    small = compare(photographs(448, 32), fixmatch, (draw_weak, draw_randaugment), rounds)
+    large = compare(photographs(32, 224), fixmatch, (draw_weak, draw_randaugment), rounds)
+    crops = (RandomCropFlip(224), SimCLRView(224))
+    simclr = compare(photographs(32, 256), crops, (weak_crop, draw_simclr), rounds)
+    result = {
+        "ratio_to_pil_32": small["ratio"],
+        "ratio_to_pil_224_randaugment": large["ratio"],
+        "ratio_to_pil_224_simclr": simclr["ratio"],
+        "pairs_per_second": {"randaugment_32": small, "randaugment_224": large, "simclr_224": simclr},
+        "rounds": rounds,
+        "torch": torch.__version__,
+    }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""FixMatch's strong view: RandAugment (Cubuk et al., 2020) without a search, then cutout.
+
+The pool and its ranges are those of FixMatch's appendix. Each image draws its own operations, with replacement, and
+for each a magnitude, uniform in the range, and whether it is applied. Operations act on 8-bit pixels, one after the
+other in the order drawn, exactly as in PIL; images that drew the same operation are handled together.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from protocon.augment import colour, geometry
+from protocon.augment.batches import PIXEL_BLOCK, PixelView, in_blocks, sort_groups, write_pixels
+from protocon.augment.slots import Slot
+from protocon.draws import uniform
+from protocon.errors import ConfigError
+
+Function = Callable[[Tensor, Tensor], Tensor]
+_GREY = 127
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One entry of the pool; called, it applies itself to images (n, C, H, W) uint8 with magnitudes (n,)."""
+
+    name: str
+    low: float
+    high: float
+    """Magnitudes are uniform in [low, high)."""
+    apply: Function
+    """Images uint8 (n, C, H, W) and parameters (n, k) -> images of the same shape."""
+    unit: tuple[float, ...] = (1.0,)
+    """The k parameters are the magnitude times this: operations that share a function are carried out together."""
+
+    def __call__(self, images: Tensor, magnitudes: Tensor) -> Tensor:
+        """The operation alone, on every image."""
+        return self.apply(images, magnitudes[:, None] * torch.tensor(self.unit, device=images.device))
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation("AutoContrast", 0.0, 0.0, colour.autocontrast),
+    Operation("Brightness", 0.05, 0.95, colour.brightness),
+    Operation("Color", 0.05, 0.95, colour.colour),
+    Operation("Contrast", 0.05, 0.95, colour.contrast),
+    Operation("Equalize", 0.0, 0.0, colour.equalize),
+    Operation("Identity", 0.0, 0.0, colour.identity),
+    Operation("Posterize", 4.0, 9.0, colour.posterize),  # ⌊m⌋ bits: 4, 5, 6, 7 and 8 equally often
+    Operation("Rotate", -30.0, 30.0, geometry.turn, (1.0, 0.0)),  # degrees
+    Operation("Sharpness", 0.05, 0.95, colour.sharpness),
+    Operation("ShearX", -0.3, 0.3, geometry.slide, (1.0, 0.0, 0.0)),
+    Operation("ShearY", -0.3, 0.3, geometry.turn, (0.0, 1.0)),
+    Operation("Solarize", 0.0, 1.0, colour.solarize),  # of 255
+    Operation("TranslateX", -0.3, 0.3, geometry.slide, (0.0, 1.0, 0.0)),  # of the width
+    Operation("TranslateY", -0.3, 0.3, geometry.slide, (0.0, 0.0, 1.0)),  # of the height
+)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What each image drew."""
+
+    operation: Tensor
+    """int64 (B, ops), indices into the pool."""
+    magnitude: Tensor
+    """float32 (B, ops), in the operations' ranges."""
+    applied: Tensor
+    """bool (B, ops)."""
+    centre: Tensor
+    """float32 (B, 2), the square's row and column as shares of the height and width."""
+
+
+@dataclass(frozen=True)
+class RandAugmentView:
+    """The weak view, then `ops` random operations, then a grey square."""
+
+    weak: PixelView | None = None
+    """What comes first; nothing if None."""
+    ops: int = 2
+    """Operations drawn per image."""
+    probability: float = 0.5
+    """With which each drawn operation is applied."""
+    cutout: float = 0.5
+    """Side of the grey square as a share of the image's shorter side; 0 cuts nothing out."""
+    pool: tuple[Operation, ...] = OPERATIONS
+    """What is drawn from."""
+
+    def __post_init__(self) -> None:
+        if self.ops < 0 or not self.pool:
+            raise ConfigError(
+                f"RandAugment takes ops >= 0 and a pool of operations; got {self.ops}, {self.pool}."
+            )
+        if not (0.0 <= self.probability <= 1.0 and 0.0 <= self.cutout <= 1.0):
+            raise ConfigError(
+                f"probability and cutout are in [0, 1]; got {self.probability} and {self.cutout}."
+            )
+
+    def __call__(self, images: Tensor, keys: Tensor) -> Tensor:
+        """Strong views, float32 (B, C, h, w): the weak view's size."""
+        size = getattr(self.weak, "size", None)
+
+        def make(block: Tensor, block_keys: Tensor, out: Tensor) -> None:
+            write_pixels(self.pixels(block, block_keys), out)
+
+        return in_blocks(
+            images,
+            keys,
+            size=(images.shape[-2], images.shape[-1]) if size is None else (size, size),
+            limit=PIXEL_BLOCK,
+            make=make,
+        )
+
+    def pixels(self, images: Tensor, keys: Tensor) -> Tensor:
+        """Strong views, uint8 (B, C, h, w)."""
+        pixels = images.clone() if self.weak is None else self.weak.pixels(images, keys)
+        draws = self.draw(keys)
+        functions, numbers, units = self._functions()
+        chosen = torch.tensor(numbers, device=keys.device)[draws.operation]
+        chosen = torch.where(draws.applied, chosen, -1)
+        parameters = draws.magnitude[:, :, None] * torch.tensor(units, device=keys.device)[draws.operation]
+        for turn in range(self.ops):
+            pixels = apply_each(pixels, functions, chosen[:, turn], parameters[:, turn])
+        return cut_out(pixels, draws.centre, share=self.cutout) if self.cutout else pixels
+
+    def _functions(self) -> tuple[dict[Function, int], list[int], list[list[float]]]:
+        """The pool's functions with their number of parameters; each operation's function, and its padded unit."""
+        functions = {
+            entry.apply: len(entry.unit) for entry in self.pool if entry.apply is not colour.identity
+        }
+        index = {function: number for number, function in enumerate(functions)}
+        numbers = [index.get(entry.apply, -1) for entry in self.pool]
+        width = max(len(entry.unit) for entry in self.pool)
+        return functions, numbers, [[*entry.unit, *[0.0] * (width - len(entry.unit))] for entry in self.pool]
+
+    def draw(self, keys: Tensor) -> Draws:
+        """What the images of these keys draw."""
+        u = uniform(keys, Slot.RANDAUGMENT, 3 * self.ops + 2)
+        choice, level, luck, centre = u.split([self.ops, self.ops, self.ops, 2], dim=1)
+        operation = (choice * len(self.pool)).long().clamp_(max=len(self.pool) - 1)
+        low = torch.tensor([entry.low for entry in self.pool], device=keys.device)[operation]
+        high = torch.tensor([entry.high for entry in self.pool], device=keys.device)[operation]
+        magnitude = low + (high - low) * level
+        return Draws(operation=operation, magnitude=magnitude, applied=luck < self.probability, centre=centre)
+
+
+def apply_each(pixels: Tensor, functions: dict[Function, int], chosen: Tensor, parameters: Tensor) -> Tensor:
+    """Apply to each image the function it chose, (n,) int64 (-1: none), all images of one function together.
+
+    `functions` says how many of an image's parameters (n, …) each function takes.
+    """
+    order, sizes = sort_groups(chosen, len(functions))
+    groups = list(pixels.index_select(0, order).split(sizes))
+    values = parameters[order].split(sizes)
+    for number, (function, width) in enumerate(functions.items(), start=1):
+        if sizes[number]:
+            groups[number] = function(groups[number], values[number][:, :width])
+    # Joined and brought back into order by copies of whole images; writing into `pixels` would go byte by byte.
+    return torch.cat(groups).index_select(0, torch.argsort(order))
+
+
+def cut_out(pixels: Tensor, centre: Tensor, *, share: float) -> Tensor:
+    """Paint a mid-grey square into each uint8 image (n, C, H, W), in place.
+
+    The side is share · min(H, W), rounded; `centre` (n, 2) is in shares of the height and width, and what sticks out
+    of the image is cut off. Grey
+    is level 127, as in PIL versions of FixMatch: 0.5 to the nearest level.
+    """
+    height, width = pixels.shape[2:]
+    side = round(share * min(height, width))
+
+    def outside(middle: Tensor, length: int) -> Tensor:
+        first = (middle * length).long()[:, None] - side // 2
+        distance = torch.arange(length, device=pixels.device) - first
+        return ((distance < 0) | (distance >= side)).to(torch.uint8).neg_()  # 255 outside, 0 inside
+
+    kept = outside(centre[:, 0], height)[:, None, :, None] | outside(centre[:, 1], width)[:, None, None, :]
+    # Bits instead of masks, because torch's masked fills are not vectorised on a CPU.
+    return pixels.bitwise_and_(kept).bitwise_or_(kept.bitwise_not_().bitwise_and_(_GREY))

@@ -1,0 +1,115 @@
+"""SimCLR's view (Chen et al., 2020), the strong view of large images: crop, flip, colour jitter, grey, blur."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from protocon.augment.batches import FLOAT_BLOCK, in_blocks, sort_groups, write_planes
+from protocon.augment.blur import gaussian_blur, visible_radius
+from protocon.augment.crops import check_scale
+from protocon.augment.jitter import hue_turn, jitter_sorted, to_grey
+from protocon.augment.slots import Slot
+from protocon.augment.views import RandomCropFlip, check_size
+from protocon.draws import uniform
+from protocon.errors import ConfigError
+
+_SIGMAS = (0.1, 2.0)
+_KERNEL_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What each image drew, besides its crop."""
+
+    factors: Tensor
+    """float32 (B, 4): of brightness, contrast and saturation, and the turn of the hue."""
+    turns: Tensor
+    """int64 (B, 4): which of those comes first, second, …"""
+    jittered: Tensor
+    """bool (B,): whether they are applied."""
+    greyed: Tensor
+    """bool (B,)."""
+    blurred: Tensor
+    """bool (B,)."""
+    sigma: Tensor
+    """float32 (B,): of the blur, in pixels."""
+
+
+@dataclass(frozen=True)
+class SimCLRView:
+    """Random resized crop, mirrored; then with their probabilities colour jitter, grey, and blur; in this order.
+
+    (B, C, H, W) uint8 -> (B, C, size, size) float32. With one channel, saturation, hue and grey change nothing.
+    """
+
+    size: int
+    """Side of the view in pixels."""
+    strength: float = 1.0
+    """Scale s of the jitter: ±0.8 s for brightness, contrast and saturation, ±0.2 s of a turn for hue. The paper
+    takes 0.5 for CIFAR."""
+    scale: tuple[float, float] = (0.08, 1.0)
+    """Lowest and highest share of the image's area."""
+    ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0)
+    """Lowest and highest width / height of the crop."""
+    flip: bool = True
+    """Mirror left to right with probability 1/2."""
+    jitter: float = 0.8
+    """Probability of the colour jitter."""
+    grey: float = 0.2
+    """Probability of losing all colour."""
+    blur: float = 0.5
+    """Probability of the Gaussian blur, sigma uniform in 0.1 … 2 pixels, kernel a tenth of the side. The paper takes
+    0 for CIFAR."""
+
+    def __post_init__(self) -> None:
+        check_size(self.size)
+        check_scale(self.scale, self.ratio)
+        if not 0.0 <= self.strength <= 2.5:
+            raise ConfigError(
+                f"strength is in [0, 2.5], so that hue turns by half at most; got {self.strength}."
+            )
+        for name in ("jitter", "grey", "blur"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ConfigError(f"{name} is a probability, in [0, 1]; got {getattr(self, name)}.")
+
+    def __call__(self, images: Tensor, keys: Tensor) -> Tensor:
+        """SimCLR views, float32 (B, C, size, size)."""
+        return in_blocks(images, keys, size=(self.size, self.size), limit=FLOAT_BLOCK, make=self._make)
+
+    def _make(self, images: Tensor, keys: Tensor, out: Tensor) -> None:
+        draws = self.draw(keys)
+        # Images are sorted by when their hue changes (-1: never), so that each step's images are a slice.
+        order, sizes = sort_groups(torch.where(draws.jittered, hue_turn(draws.turns), -1), 4)
+        crop = RandomCropFlip(self.size, scale=self.scale, ratio=self.ratio, flip=self.flip)
+        view = crop.levels(images.index_select(0, order), keys[order]).div_(255.0)
+        changed = order[sizes[0] :]
+        jitter_sorted(view[sizes[0] :], draws.factors[changed], draws.turns[changed], sizes[1:])
+        to_grey(view, draws.greyed[order])
+        view = self._blur_and_restore(view, order, draws)
+        # Weights that add up to 1 but for their rounding can lift white a little above 1.
+        write_planes(view.clamp_(0.0, 1.0), out)
+
+    def _blur_and_restore(self, view: Tensor, order: Tensor, draws: Draws) -> Tensor:
+        """Blur the chosen images and bring all back from `order` into the batch's order."""
+        rows, sizes = sort_groups(draws.blurred[order].long() - 1, 1)
+        sharp, soft = rows.split(sizes)
+        radius = visible_radius(round(_KERNEL_SHARE * self.size), _SIGMAS[1])
+        blurry = gaussian_blur(view.index_select(0, soft), draws.sigma[order[soft]], radius=radius)
+        return torch.cat([view.index_select(0, sharp), blurry]).index_select(0, torch.argsort(order[rows]))
+
+    def draw(self, keys: Tensor) -> Draws:
+        """What the images of these keys draw, besides their crop."""
+        u = uniform(keys, Slot.SIMCLR, 12)
+        # Three factors around 1 and never below 0; a turn around 0.
+        low = [max(0.0, 1.0 - 0.8 * self.strength)] * 3 + [-0.2 * self.strength]
+        high = [1.0 + 0.8 * self.strength] * 3 + [0.2 * self.strength]
+        lowest, highest = torch.tensor([low, high], device=keys.device)
+        return Draws(
+            factors=lowest + (highest - lowest) * u[:, :4],
+            turns=torch.argsort(u[:, 4:8], dim=1),
+            jittered=u[:, 8] < self.jitter,
+            greyed=u[:, 9] < self.grey,
+            blurred=u[:, 10] < self.blur,
+            sigma=_SIGMAS[0] + (_SIGMAS[1] - _SIGMAS[0]) * u[:, 11],
+        )

@@ -1,0 +1,350 @@
+"""Every setting of a run, one validated model per section; a wrong key names the right one."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, model_validator
+
+from protocon.data.sources import DATASETS
+from protocon.errors import ConfigError
+from protocon.methods import METHODS, MethodConfig
+
+Auto = Literal["auto"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataConfig(_Section):
+    """What to learn from."""
+
+    name: str = "digits"
+    """A name of DATASETS."""
+    root: Path | None = None
+    """Folder or file with the data."""
+    labels: Path | None = None
+    """File with `file,label` rows, or labels of an array."""
+    labels_per_class: int | None = Field(default=None, ge=1)
+    """Draw this many labels of each class; the rest is treated as unlabelled."""
+    labels_percent: float | None = Field(default=None, gt=0, le=100)
+    """Draw this percentage of the labels, at least one of each class."""
+    split: Path | None = None
+    """A split file made earlier, instead of drawing one."""
+    include_labelled: bool = False
+    """Keep the labelled images in the unlabelled set too."""
+    domain: str | None = None
+    """Which domain of DomainNet."""
+    test_fraction: float | None = Field(default=None, gt=0, lt=1)
+    """Share of the labelled images to hold out for testing where the data has no test set."""
+    image_size: int | Auto = "auto"
+    """Side of the images that the network sees."""
+    storage: Literal["auto", "memory", "stream"] = "auto"
+    """Hold all images as bytes on the device, or decode them again in every epoch."""
+    grey: bool = False
+    """Decode image files to one channel."""
+    bad_files: Literal["error", "skip"] = "error"
+    """An image file that cannot be decoded stops the run before training, or is left out and reported."""
+    workers: int | Auto = "auto"
+    """Processes that decode streamed images."""
+
+
+class ViewsConfig(_Section):
+    """How images are augmented."""
+
+    weak: Literal["auto", "shift", "crop"] = "auto"
+    """Reflected shift, or random resized crop (large images); both with flips."""
+    strong: Literal["auto", "randaugment", "simclr"] = "auto"
+    """RandAugment with cutout, or SimCLR's colours, blur and crops."""
+    flip: bool | Auto = "auto"
+    """Mirror images; auto asks the data set (not for digits)."""
+    translate: float = Field(default=0.125, ge=0, lt=0.5)
+    """Largest shift as a share of the side."""
+    operations: int = Field(default=2, ge=0)
+    """RandAugment: operations an image."""
+    operation_probability: float = Field(default=0.5, ge=0, le=1)
+    """RandAugment: how often a drawn operation is applied."""
+    cutout: float = Field(default=0.5, ge=0, le=1)
+    """Side of the cutout square as a share of the image's."""
+    simclr_strength: float = Field(default=1.0, ge=0)
+    """Colour strength of SimCLR views."""
+    weak_noise: float = Field(default=0.05, ge=0)
+    """Embeddings: standard deviation of the weak view's noise, in standard deviations of a feature."""
+    strong_noise: float = Field(default=0.3, ge=0)
+    """Embeddings: the same for the strong view."""
+    weak_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Embeddings: share of features that the weak view drops."""
+    strong_dropout: float = Field(default=0.3, ge=0, lt=1)
+    """Embeddings: the same for the strong view."""
+
+
+class NetworkConfig(_Section):
+    """Encoder and heads."""
+
+    encoder: str = "auto"
+    """`wrn-28-2`, any timm name, or for embeddings `none` or `mlp-512`."""
+    pretrained: bool = False
+    """Ask timm for pretrained weights."""
+    weights: Path | None = None
+    """Local file with encoder weights."""
+    projection_dim: int | Auto = "auto"
+    """d: 64 for small images, 128 for large ones."""
+    norm_momentum: float = Field(default=0.1, gt=0, le=1)
+    """BatchNorm's momentum in wide ResNets; FixMatch's very long runs use 0.001."""
+
+
+class OptimConfig(_Section):
+    """Optimiser and length of training."""
+
+    batch_size: int | Auto = "auto"
+    """B: labelled images a step, over all processes."""
+    mu: int = Field(default=7, ge=1)
+    """μ: unlabelled images per labelled one in a step."""
+    epochs: int | Auto = "auto"
+    """Passes over the unlabelled set."""
+    total_steps: int | None = Field(default=None, ge=1)
+    """Optimiser steps instead of epochs (rounded up to whole passes)."""
+    lr: float = Field(default=0.03, gt=0)
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    nesterov: bool = True
+    weight_decay: float = Field(default=5e-4, ge=0)
+    """Not applied to biases and normalisation."""
+    ema: float = Field(default=0.999, ge=0, lt=1)
+    """Decay of the averaged weights, after a ramp."""
+
+
+class RunSettings(_Section):
+    """Where and how to run."""
+
+    seed: int = Field(default=0, ge=0)
+    accelerator: str = "auto"
+    """cpu, cuda, mps or auto."""
+    precision: str = "32-true"
+    """As Fabric names it: 32-true, bf16-mixed, 16-mixed, 64-true."""
+    eval_every: int = Field(default=1, ge=1)
+    """Epochs between evaluations; the last ten are always evaluated."""
+    eval_batch_size: int = Field(default=512, ge=1)
+    checkpoint_every: int = Field(default=1, ge=1)
+    """Epochs between checkpoints; the last epoch always has one."""
+    tensorboard: bool = True
+
+
+class RunConfig(_Section):
+    """All of it."""
+
+    data: DataConfig = DataConfig()
+    views: ViewsConfig = ViewsConfig()
+    network: NetworkConfig = NetworkConfig()
+    method_name: str = "protocon"
+    method: SerializeAsAny[MethodConfig] = Field(default_factory=METHODS["protocon"].Config)
+    optim: OptimConfig = OptimConfig()
+    run: RunSettings = RunSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _method_settings_by_name(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and not isinstance(values.get("method"), MethodConfig):
+            name = values.get("method_name", "protocon")
+            if name not in METHODS:
+                raise ConfigError(_unknown("method", str(name), METHODS))
+            values = {**values, "method": METHODS[name].Config.model_validate(values.get("method") or {})}
+        return values
+
+
+SECTIONS = ("data", "views", "network", "method", "optim", "run")
+
+
+def _unknown(kind: str, came: str, known: Mapping[str, Any] | Sequence[str]) -> str:
+    near = difflib.get_close_matches(came, list(known), n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else f"; expected one of {', '.join(sorted(known))}"
+    return f"unknown {kind} {came!r}{hint}"
+
+
+def known_keys(method: str) -> dict[str, list[str]]:
+    """Field names of each section, with the method's own."""
+    models: dict[str, type[BaseModel]] = {
+        "data": DataConfig,
+        "views": ViewsConfig,
+        "network": NetworkConfig,
+        "method": METHODS[method].Config,
+        "optim": OptimConfig,
+        "run": RunSettings,
+    }
+    return {section: list(model.model_fields) for section, model in models.items()}
+
+
+def recipe_names() -> list[str]:
+    """Recipes that ship with the package."""
+    folder = resources.files("protocon") / "recipes"
+    return sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml"))
+
+
+def recipe_text(name: str) -> str:
+    """The YAML text of a recipe that ships with the package."""
+    if name not in recipe_names():
+        raise ConfigError(_unknown("recipe", name, recipe_names()))
+    return (resources.files("protocon") / "recipes" / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def read_recipe(name: str) -> dict[str, Any]:
+    """Settings of a recipe by its name, or of any YAML file by its path.
+
+    `extends: NAME` in it starts from that recipe.
+    """
+    if name.endswith((".yaml", ".yml")):
+        path = Path(name)
+        if not path.is_file():
+            raise ConfigError(f"config file {name} does not exist")
+        values = parse_yaml(path.read_text(encoding="utf-8"), name)
+    else:
+        values = parse_yaml(recipe_text(name), name)
+    base = values.pop("extends", None)
+    if base is None:
+        return values
+    if base == name or base not in recipe_names():
+        raise ConfigError(f"{name} extends {base!r}, which is no recipe; expected one of {recipe_names()}")
+    return merge(read_recipe(base), values)
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested settings with changes put over them, section by section."""
+    merged = dict(base)
+    if "method_name" in changes and changes["method_name"] != base.get("method_name", "protocon"):
+        merged.pop("method", None)  # settings of another method do not carry over
+    for section, content in changes.items():
+        given = merged.get(section)
+        if isinstance(given, Mapping) and isinstance(content, Mapping):
+            content = {**given, **content}
+        merged[section] = content
+    return merged
+
+
+def parse_yaml(text: str, origin: str) -> dict[str, Any]:
+    """A mapping from YAML text, or a clear error."""
+    try:
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{origin} is not valid YAML: {error}") from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise ConfigError(
+            f"{origin} must hold settings as `section: {{key: value}}`, got {type(content).__name__}"
+        )
+    return content
+
+
+def set_override(values: dict[str, Any], text: str) -> None:
+    """Put one `key=value` of the command line into nested settings.
+
+    The key is `section.key`, or the bare key where only one section has it.
+    """
+    key, separator, raw = text.partition("=")
+    if not separator:
+        raise ConfigError(f"{text!r} is not a setting; expected key=value, such as alpha=0.7")
+    method = str(values.get("method_name", "protocon"))
+    if method not in METHODS:
+        raise ConfigError(_unknown("method", method, METHODS))
+    section, name = _locate(key.strip(), known_keys(method))
+    try:
+        value = yaml.safe_load(raw)
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"the value of {key!r} cannot be read: {raw!r}") from error
+    given = values.get(section)
+    values[section] = {**given, name: value} if isinstance(given, Mapping) else {name: value}
+
+
+def _locate(key: str, fields: dict[str, list[str]]) -> tuple[str, str]:
+    dotted = {f"{section}.{name}": (section, name) for section, names in fields.items() for name in names}
+    if key in dotted:
+        return dotted[key]
+    owners = [(section, key) for section, names in fields.items() if key in names]
+    if len(owners) == 1:
+        return owners[0]
+    if owners:
+        raise ConfigError(
+            f"{key!r} is a setting of several sections; write {' or '.join(f'{s}.{key}' for s, _ in owners)}"
+        )
+    bare = sorted({name for names in fields.values() for name in names})
+    raise ConfigError(_unknown("setting", key, list(dotted) if "." in key else bare))
+
+
+def build_config(
+    *,
+    recipe: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    overrides: Sequence[str] = (),
+) -> RunConfig:
+    """Recipe, then settings, then `key=value` overrides, validated.
+
+    Args:
+        recipe: name of a recipe or path of a YAML file.
+        settings: nested settings, section by section.
+        overrides: `key=value` texts.
+    """
+    values = merge(read_recipe(recipe) if recipe else {}, settings or {})
+    for text in overrides:
+        set_override(values, text)
+    return validate(values)
+
+
+def validate(values: Mapping[str, Any]) -> RunConfig:
+    """A RunConfig from nested settings; errors name the setting, what came and what was expected."""
+    method = str(values.get("method_name", "protocon"))
+    if method in METHODS:
+        _check_names(values, known_keys(method))
+    try:
+        config = RunConfig.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "config"
+        raise ConfigError(f"{where}: {first['msg']} (came: {first['input']!r})") from error
+    if config.data.name not in DATASETS:
+        raise ConfigError(_unknown("data set", config.data.name, DATASETS))
+    return config
+
+
+def _check_names(values: Mapping[str, Any], fields: dict[str, list[str]]) -> None:
+    for section, content in values.items():
+        if section not in (*SECTIONS, "method_name"):
+            raise ConfigError(_unknown("section", str(section), [*SECTIONS, "method_name"]))
+        if section == "method_name" or content is None:
+            continue
+        if not isinstance(content, Mapping):
+            if isinstance(content, BaseModel):
+                continue
+            raise ConfigError(f"section {section} must hold key: value pairs, got {content!r}")
+        for key in content:
+            if key not in fields[section]:
+                raise ConfigError(
+                    _unknown("setting", f"{section}.{key}", [f"{section}.{n}" for n in fields[section]])
+                )
+
+
+def to_yaml(config: RunConfig) -> str:
+    """All settings as YAML that `validate` reads back."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def differences(old: RunConfig, new: RunConfig) -> list[str]:
+    """Settings that differ, one line each."""
+    before, after = _flat(old.model_dump(mode="json")), _flat(new.model_dump(mode="json"))
+    return [
+        f"{key}: {before.get(key)!r} → {after.get(key)!r}"
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key) != after.get(key)
+    ]
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -1,0 +1,1 @@
+"""The paper's parts: pure functions, and small modules that hold buffers only."""

@@ -1,0 +1,179 @@
+"""Online constrained K-means on the unit sphere (Eq. 3-7): every cluster keeps at least γ members.
+
+A dual variable ρ_k per cluster is a bonus that grows while the cluster starves. Assignments and duals
+move with every mini-batch, so no embedding is ever stored.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from protocon.draws import fold, normal
+
+_START = 201  # what the random start's draws are for
+
+
+def assign(similarity: Tensor, duals: Tensor) -> Tensor:
+    """Assign each row to the cluster with the largest s + ρ (Eq. 4-5).
+
+    Args:
+        similarity: cosine of every sample to every centroid, (B, K).
+        duals: (K,).
+
+    Returns:
+        Cluster numbers, (B,) int64.
+    """
+    return (similarity + duals).argmax(dim=-1)
+
+
+def project_duals(duals: Tensor, bound: float) -> Tensor:
+    """The nearest point of {ρ ≥ 0, ‖ρ‖₁ ≤ bound} (appendix A).
+
+    Outside the simplex this is ρ ↦ max(0, ρ − t), with t from the sorted cumulative sums.
+    """
+    positive = duals.clamp(min=0)
+    ordered = positive.sort(descending=True).values
+    excess = (ordered.cumsum(0) - bound) / torch.arange(1, len(ordered) + 1, device=duals.device)
+    # The support is a prefix of the sorted values, so the largest excess is the shift that fits.
+    shift = excess.max().clamp(min=0)
+    return (positive - shift).clamp(min=0)
+
+
+def update_duals(
+    duals: Tensor,
+    counts: Tensor,
+    *,
+    batch_size: int,
+    gamma: float,
+    population: int,
+    rate: float,
+    bound: float | None = None,
+) -> Tensor:
+    """One dual step (Eq. 6): ρ ← max(0, ρ − λ·(share of the batch − γ/N)).
+
+    Args:
+        duals: (K,).
+        counts: members that each cluster received in this batch, (K,).
+        batch_size: rows in the batch.
+        gamma: smallest size γ that a cluster shall have.
+        population: number N of samples in an epoch.
+        rate: dual learning rate λ.
+        bound: δ of the appendix's projection; None leaves it out, as the paper's Eq. 6 does.
+    """
+    moved = (duals - rate * (counts / batch_size - gamma / population)).clamp(min=0)
+    return moved if bound is None else project_duals(moved, bound)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Where H heads put B samples."""
+
+    index: Tensor
+    """Cluster of each sample under each head, (B, H) int64."""
+    similarity: Tensor
+    """Cosine to that cluster's centroid, without the dual, (B, H)."""
+
+
+class ConstrainedKMeans(nn.Module):
+    """H independent clusterings of the same projections, each with K centroids and duals.
+
+    Args:
+        clusters: K.
+        dim: d of the projections.
+        gamma: smallest size γ of a cluster; 0 is plain online K-means.
+        population: N samples an epoch.
+        dual_rate: λ.
+        dual_bound: δ, see `project_duals`.
+        heads: H; heads differ by their random start alone.
+        seed: of the random start.
+    """
+
+    centroids: Tensor
+    duals: Tensor
+    sums: Tensor
+    counts: Tensor
+
+    def __init__(
+        self,
+        *,
+        clusters: int,
+        dim: int,
+        gamma: float,
+        population: int,
+        dual_rate: float,
+        dual_bound: float | None = None,
+        heads: int = 1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.clusters = clusters
+        self.gamma = gamma
+        self.population = population
+        self.dual_rate = dual_rate
+        self.dual_bound = dual_bound
+        start = normal(fold(fold(seed, _START), torch.arange(heads * clusters)), 0, dim)
+        self.register_buffer("centroids", F.normalize(start, dim=-1).view(heads, clusters, dim))
+        self.register_buffer("duals", torch.zeros(heads, clusters))
+        # Sum and number of the members received this epoch: the running mean of Eq. 7.
+        self.register_buffer("sums", torch.zeros(heads, clusters, dim))
+        self.register_buffer("counts", torch.zeros(heads, clusters))
+
+    @property
+    def heads(self) -> int:
+        """H."""
+        return self.centroids.shape[0]
+
+    def assign(self, embeddings: Tensor) -> Assignment:
+        """Assign unit-norm projections (B, d) to clusters; changes nothing."""
+        index, nearest = [], []
+        # Not in half precision: one assignment in a hundred would change.
+        with torch.autocast(embeddings.device.type, enabled=False):
+            for centroids, duals in zip(self.centroids, self.duals, strict=True):
+                similarity = embeddings.to(centroids.dtype) @ centroids.T
+                chosen = assign(similarity, duals)
+                index.append(chosen)
+                nearest.append(similarity.gather(1, chosen[:, None])[:, 0])
+        return Assignment(torch.stack(index, dim=1), torch.stack(nearest, dim=1))
+
+    @torch.no_grad()
+    def update(self, embeddings: Tensor, index: Tensor, *, move_centroids: bool) -> None:
+        """Take in a global batch: duals by Eq. 6, running sums, and centroids by Eq. 7 if asked.
+
+        Args:
+            embeddings: (B, d), the rows that `assign` saw.
+            index: (B, H), what it answered.
+            move_centroids: True during the warm-up, when centroids move with every mini-batch.
+        """
+        embeddings = embeddings.to(self.sums.dtype)
+        for head in range(self.heads):
+            members = index[:, head]
+            counts = torch.bincount(members, minlength=self.clusters).to(self.counts.dtype)
+            self.duals[head] = update_duals(
+                self.duals[head],
+                counts,
+                batch_size=len(members),
+                gamma=self.gamma,
+                population=self.population,
+                rate=self.dual_rate,
+                bound=self.dual_bound,
+            )
+            self.sums[head].index_add_(0, members, embeddings)
+            self.counts[head] += counts
+        if move_centroids:
+            self._move_centroids()
+
+    @torch.no_grad()
+    def end_epoch(self, *, move_centroids: bool) -> None:
+        """Close the epoch: move centroids once if asked, then start the running means anew."""
+        if move_centroids:
+            self._move_centroids()
+        self.sums.zero_()
+        self.counts.zero_()
+
+    def _move_centroids(self) -> None:
+        """Eq. 7. The mean's length is normalised away, so the sum serves; an empty cluster stays put."""
+        length = self.sums.norm(dim=-1, keepdim=True)
+        occupied = (self.counts[..., None] > 0) & (length > 1e-12)
+        self.centroids.copy_(torch.where(occupied, self.sums / length.clamp(min=1e-12), self.centroids))

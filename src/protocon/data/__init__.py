@@ -1,0 +1,1 @@
+"""What to learn from: sources, label splits, and the order in which images are seen."""

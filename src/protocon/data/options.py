@@ -1,0 +1,70 @@
+"""The options of a data source."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Literal
+
+from protocon.errors import ConfigError
+
+Storage = Literal["auto", "memory", "stream"]
+BadFiles = Literal["error", "skip"]
+
+MEMORY_LIMIT = 2 * 2**30
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """What a source may be told. A source refuses options that would do nothing there."""
+
+    root: Path | None = None
+    """Folder, archive or array file that holds the data."""
+    labels: Path | None = None
+    """Labels file, for `folder` (default: labels.csv in root) and `arrays` (.npy)."""
+    image_size: int | None = None
+    """Side of the square images in pixels. None: as stored, or the source's usual size for files."""
+    grey: bool = False
+    """Decode image files to one channel instead of three."""
+    domain: str | None = None
+    """Which of DomainNet's domains."""
+    test_fraction: float | None = None
+    """Share of the *labelled* images held out for testing where the data has no test set."""
+    test_seed: int = 0
+    """Chooses the images that `test_fraction` holds out. Not the training seed: runs stay comparable."""
+    storage: Storage = "auto"
+    """Image files: decoded once into memory, decoded at every read, or memory if under `memory_limit`."""
+    memory_limit: int = MEMORY_LIMIT
+    """Bytes of decoded images up to which `storage="auto"` chooses memory."""
+    bad_files: BadFiles = "error"
+    """A file that cannot be decoded stops loading, or is left out and reported (decodes every file once)."""
+    cache: Path | None = None
+    """Folder where images decoded into memory are kept for the next run. None: nowhere."""
+
+    def __post_init__(self) -> None:
+        for name in ("root", "labels", "cache"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, Path(value).expanduser())
+        if self.image_size is not None and not 1 <= self.image_size <= 4096:
+            raise ConfigError(f"image_size is {self.image_size}; it must be between 1 and 4096 pixels.")
+        if self.test_fraction is not None and not 0 < self.test_fraction < 1:
+            raise ConfigError(f"test_fraction is {self.test_fraction}; it must lie between 0 and 1, as 0.2.")
+        if self.test_seed < 0:
+            raise ConfigError(f"test_seed is {self.test_seed}; it must be 0 or more.")
+        if self.storage not in ("auto", "memory", "stream"):
+            raise ConfigError(f"storage is {self.storage!r}; choose auto, memory or stream.")
+        if self.bad_files not in ("error", "skip"):
+            raise ConfigError(f"bad_files is {self.bad_files!r}; choose error or skip.")
+
+    def accept_only(self, source: str, *names: str) -> None:
+        """Raise if an option is set that `source` would ignore: no option silently does nothing."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name not in names and value != field.default:
+                raise ConfigError(
+                    f"Dataset {source!r} does not use the option {field.name} (given: {value}). "
+                    f"It uses: {', '.join(names)}. Remove it."
+                )
+
+
+FILE_OPTIONS = ("root", "image_size", "grey", "storage", "memory_limit", "bad_files", "cache")
+"""The options that every source of image files understands."""

@@ -1,0 +1,58 @@
+"""Evaluation: every image counted once, on clean images, without gradient."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from protocon import distributed
+from protocon.data.evaluation import evaluation_batches
+from protocon.data.imageset import ImageSet
+from protocon.types import Outputs
+
+CleanView = Callable[[Tensor], Tensor]
+
+
+@torch.no_grad()
+def predict_set(
+    network: nn.Module,
+    images: ImageSet,
+    *,
+    view: CleanView,
+    batch_size: int,
+    device: torch.device,
+    workers: int = 0,
+) -> Outputs:
+    """Logits and embeddings of a whole set, in its order; processes share the work and all get the whole.
+
+    Args:
+        network: is put in evaluation mode and back.
+        images: the set.
+        view: bytes as stored → what the network takes.
+        batch_size: images at a time.
+        device: of the network.
+        workers: processes that decode streamed images.
+    """
+    was_training = network.training
+    network.eval()
+    batches = evaluation_batches(
+        images,
+        batch_size=batch_size,
+        device=device,
+        rank=distributed.rank(),
+        world_size=distributed.world_size(),
+        workers=workers,
+    )
+    parts: list[Outputs] = [network(view(batch.images)) for batch in batches]
+    network.train(was_training)
+    own = {
+        "logits": torch.cat([part.logits.float() for part in parts]),
+        "embeddings": torch.cat([part.embeddings.float() for part in parts]),
+    }
+    return Outputs(**{name: rows.cpu() for name, rows in distributed.gather_rows(own).items()})
+
+
+def accuracy(logits: Tensor, labels: Tensor) -> float:
+    """Share of images with a known label (not −1) whose largest logit is at it."""
+    known = labels >= 0
+    return float((logits.argmax(-1)[known] == labels[known]).double().mean())

@@ -1,0 +1,125 @@
+"""What a method is: losses from a batch, and buffers that change only in `commit` and `end_epoch`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+
+from protocon.types import Batch, Outputs, Progress, Step
+
+Forward = Callable[[Tensor], Outputs]
+"""A network seen from a method: images in, outputs out."""
+
+
+class MethodConfig(BaseModel):
+    """Settings that every method has."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    joint_batchnorm: bool = False
+    """Run labelled, weak and strong views through one forward pass with gradient, as FixMatch's code does.
+    Off: the weak views go first and without gradient, which saves a third of the step."""
+    teacher: Literal["student", "eman"] = "student"
+    """Who judges the weak views: the network itself, or its averaged copy with averaged normalisation
+    statistics (EMAN)."""
+
+
+class PseudoLabelConfig(MethodConfig):
+    """Settings of methods that keep pseudo-labels above a confidence."""
+
+    threshold: float = Field(default=0.95, ge=0, le=1)
+    """τ: a pseudo-label is reliable from this confidence on."""
+    lambda_u: float = Field(default=1.0, ge=0)
+    """Weight of the unlabelled loss."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The sizes that a method must know to build its buffers."""
+
+    classes: int
+    """C."""
+    unlabelled: int
+    """N, samples in the unlabelled set."""
+    labelled_targets: Tensor
+    """Classes of the labelled set, (M,) int64."""
+    projection_dim: int
+    """d."""
+    seed: int = 0
+
+
+class Method(nn.Module):
+    """Base of all methods. Holds buffers only, is never wrapped for distribution.
+
+    `step` reads state and computes; `commit` alone writes it, from the rows of *all* processes in rank
+    order, so that every process holds the same state; `end_epoch` publishes what an epoch gathered.
+    """
+
+    Config: ClassVar[type[MethodConfig]] = MethodConfig
+    uses_projector: ClassVar[bool] = False
+    """Whether the network needs the projector h."""
+    uses_unlabelled: ClassVar[bool] = True
+    """Whether weak and strong views of unlabelled images are needed at all."""
+    strong_views: ClassVar[int] = 1
+    """How many strong views of each unlabelled image a step needs."""
+
+    def __init__(self, config: MethodConfig, problem: Problem) -> None:
+        super().__init__()
+        self.settings = config
+        self.problem = problem
+
+    def step(self, network: Forward, teacher: Forward, batch: Batch, progress: Progress) -> Step:
+        """Losses of one batch. Reads the method's state, changes nothing."""
+        raise NotImplementedError
+
+    def commit(self, rows: dict[str, Tensor], progress: Progress) -> None:
+        """Write the gathered rows of a global batch into the state."""
+
+    def end_epoch(self, progress: Progress) -> dict[str, float]:  # noqa: ARG002
+        """Publish what the epoch gathered; returns numbers for the log."""
+        return {}
+
+    def opinions(self, probs: Tensor, index: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
+        """Class probabilities (n, C) by source, for the label file, from the classifier's `probs`.
+
+        Args:
+            probs: classifier's softmax of unlabelled images, (n, C).
+            index: their positions in the unlabelled set, (n,).
+        """
+        return {"classifier": probs, "refined": probs}
+
+    def summary(self) -> dict[str, int | float]:
+        """What the method decided for itself (K, n, γ, …), shown before training starts."""
+        return {}
+
+    def forward_views(
+        self, network: Forward, teacher: Forward, batch: Batch
+    ) -> tuple[Outputs, Outputs, tuple[Outputs, ...]]:
+        """Outputs of the labelled, weak and strong views; the weak ones are targets without gradient."""
+        sizes = [len(batch.labelled), *(len(view) for view in batch.strong)]
+        if self.settings.joint_batchnorm and self.settings.teacher == "student":
+            out = network(torch.cat([batch.labelled, *batch.strong, batch.weak]))
+            weak = out.rows(sum(sizes), len(out.logits)).detach()
+        else:
+            with torch.no_grad():
+                weak = teacher(batch.weak)
+            out = network(torch.cat([batch.labelled, *batch.strong]))
+        starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        labelled, *strong = (out.rows(a, a + n) for a, n in zip(starts, sizes, strict=True))
+        return labelled, weak, tuple(strong)
+
+    def judge_labelled(self, teacher: Forward, batch: Batch, labelled: Outputs) -> Outputs:
+        """What the judge of the weak views says of the labelled ones, for banks that hold both.
+
+        Args:
+            teacher: as passed to `step`.
+            batch: this step's views.
+            labelled: the network's own outputs of the labelled views.
+        """
+        if self.settings.teacher == "student":
+            return labelled.detach()
+        with torch.no_grad():
+            return teacher(batch.labelled)

@@ -1,0 +1,93 @@
+"""FixMatch (Sohn et al., 2020), plain and with distribution alignment (Berthelot et al., 2020)."""
+
+from typing import ClassVar
+
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
+
+from protocon.core.alignment import DistributionAlignment
+from protocon.core.losses import supervised_loss, unlabelled_loss
+from protocon.methods.base import Forward, Method, MethodConfig, Problem, PseudoLabelConfig
+from protocon.methods.prior import ClassPrior, resolve_prior
+from protocon.types import Batch, Progress, Step
+
+
+class FixMatchConfig(PseudoLabelConfig):
+    """FixMatch's settings."""
+
+    soft_labels: bool = False
+    """Use the distribution itself as the target; FixMatch takes its largest entry."""
+
+
+class FixMatch(Method):
+    """The weak view's confident prediction is the strong view's label."""
+
+    Config: ClassVar[type[MethodConfig]] = FixMatchConfig
+    config: FixMatchConfig
+
+    def __init__(self, config: FixMatchConfig, problem: Problem) -> None:
+        super().__init__(config, problem)
+        self.config = config
+
+    def align(self, probs: Tensor) -> Tensor:
+        """Plain FixMatch takes predictions as they are."""
+        return probs
+
+    def step(self, network: Forward, teacher: Forward, batch: Batch, progress: Progress) -> Step:  # noqa: ARG002
+        """FixMatch's Eq. 3-4."""
+        labelled, weak, (strong,) = self.forward_views(network, teacher, batch)
+        probs = weak.logits.softmax(-1)
+        pseudo = self.align(probs)
+        confidence, label = pseudo.max(-1)
+        reliable = confidence >= self.config.threshold
+        target = pseudo if self.config.soft_labels else F.one_hot(label, pseudo.shape[1]).to(pseudo.dtype)
+
+        loss_x = supervised_loss(labelled.logits, batch.targets)
+        loss_u = unlabelled_loss(strong.logits, target, reliable) * batch.share
+        terms = {
+            "loss_x": loss_x.detach(),
+            "loss_u": loss_u.detach(),
+            "retention": reliable.float().mean(),
+        }
+        rows = {"index": batch.index, "probs": probs, "classifier": probs.argmax(-1), "refined": label}
+        return Step(loss_x + self.config.lambda_u * loss_u, terms, rows)
+
+
+class FixMatchDAConfig(FixMatchConfig):
+    """Settings of FixMatch with distribution alignment."""
+
+    alignment_window: int = Field(default=32, ge=1)
+    """Batches in the running mean of predictions."""
+    alignment_momentum: float | None = Field(default=None, ge=0, lt=1)
+    """If given, an exponential mean of predictions instead of a window."""
+    class_prior: ClassPrior = "uniform"
+    """Class frequencies to align to: uniform, those of the labels, or a list."""
+
+
+class FixMatchDA(FixMatch):
+    """FixMatch whose predictions are aligned to the class prior before the threshold."""
+
+    Config: ClassVar[type[MethodConfig]] = FixMatchDAConfig
+
+    def __init__(self, config: FixMatchDAConfig, problem: Problem) -> None:
+        super().__init__(config, problem)
+        self.alignment = DistributionAlignment(
+            problem.classes,
+            window=config.alignment_window,
+            momentum=config.alignment_momentum,
+            prior=resolve_prior(config.class_prior, problem),
+        )
+
+    def align(self, probs: Tensor) -> Tensor:
+        """Predictions divided by their running mean."""
+        aligned: Tensor = self.alignment(probs)
+        return aligned
+
+    def commit(self, rows: dict[str, Tensor], progress: Progress) -> None:  # noqa: ARG002
+        """Keep the running mean of predictions."""
+        self.alignment.update(rows["probs"])
+
+    def opinions(self, probs: Tensor, index: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
+        """The classifier's opinion, plain and aligned."""
+        return {"classifier": probs, "refined": self.align(probs)}

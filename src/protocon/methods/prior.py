@@ -1,0 +1,33 @@
+"""The class frequencies that pseudo-labels are aligned to."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from protocon.errors import ConfigError
+from protocon.methods.base import Problem
+
+ClassPrior = Literal["uniform", "labels"] | tuple[float, ...]
+
+
+def resolve_prior(prior: Literal["uniform", "labels"] | Sequence[float], problem: Problem) -> Tensor | None:
+    """Class frequencies (C,) that sum to 1, or None for uniform.
+
+    Args:
+        prior: `uniform`, `labels` (each class's share of the labelled set) or one number per class.
+        problem: sizes and labelled targets.
+    """
+    if prior == "uniform":
+        return None
+    if prior == "labels":
+        counts = torch.bincount(problem.labelled_targets.cpu(), minlength=problem.classes).float()
+    else:
+        counts = torch.tensor([float(share) for share in prior])
+        if len(counts) != problem.classes or bool((counts < 0).any()) or not bool(counts.sum() > 0):
+            raise ConfigError(
+                f"class_prior has {len(counts)} numbers, expected {problem.classes} that are not negative "
+                "and not all zero: one frequency per class, or the word uniform or labels"
+            )
+    return counts / counts.sum()

@@ -1,0 +1,261 @@
+"""ProtoCon (Nassar et al., CVPR 2023): pseudo-labels refined by the neighbourhood's label.
+
+Each unlabelled image gets two opinions, the classifier's on its weak view and that of its cluster in the
+projector's space; mixed, they train the strong view. Settings are in `protocon_config.py`.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from protocon.core.alignment import DistributionAlignment
+from protocon.core.bank import SampleBank
+from protocon.core.kmeans import ConstrainedKMeans
+from protocon.core.losses import (
+    consistency_loss,
+    instance_discrimination_loss,
+    prototypical_loss,
+    supervised_loss,
+    unlabelled_loss,
+)
+from protocon.core.prototypes import ClassPrototypes
+from protocon.core.refine import cluster_labels, refine
+from protocon.distributed import gather_with_gradient
+from protocon.methods.base import Forward, Method, MethodConfig, Problem
+from protocon.methods.prior import resolve_prior
+from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
+from protocon.types import Batch, Outputs, Progress, Step
+
+
+@dataclass(frozen=True)
+class _Opinions:
+    """What is believed of a batch's unlabelled images, before anything is learnt from them."""
+
+    probs: Tensor
+    refined: Tensor
+    cluster: Tensor
+    label: Tensor
+    reliable: Tensor
+    assignment: Tensor
+    similarity: Tensor
+
+
+class ProtoCon(Method):
+    """Algorithm 1 of the paper."""
+
+    Config: ClassVar[type[MethodConfig]] = ProtoConConfig
+    uses_projector = True
+    center: Tensor
+    cluster_table: Tensor
+
+    def __init__(self, config: ProtoConConfig, problem: Problem) -> None:
+        super().__init__(config, problem)
+        self.config = config
+        self.sizes = sizes = resolve_sizes(config, samples=problem.unlabelled, classes=problem.classes)
+        self.kmeans = ConstrainedKMeans(
+            clusters=sizes.clusters,
+            dim=problem.projection_dim,
+            gamma=sizes.gamma,
+            population=problem.unlabelled,
+            dual_rate=sizes.dual_rate,
+            dual_bound=config.dual_bound,
+            heads=config.heads,
+            seed=problem.seed,
+        )
+        self.bank = SampleBank(
+            problem.unlabelled, classes=problem.classes, clusters=sizes.clusters, heads=config.heads
+        )
+        self.prototypes = ClassPrototypes(problem.classes, problem.projection_dim)
+        self.alignment = DistributionAlignment(
+            problem.classes,
+            window=config.alignment_window,
+            momentum=config.alignment_momentum,
+            prior=resolve_prior(config.class_prior, problem),
+        )
+        uniform = torch.full((config.heads, sizes.clusters, problem.classes), 1.0 / problem.classes)
+        self.register_buffer("cluster_table", uniform)
+        self.register_buffer("center", torch.zeros(problem.projection_dim))
+
+    def step(self, network: Forward, teacher: Forward, batch: Batch, progress: Progress) -> Step:
+        """One iteration of Algorithm 1: assign, refine, and the four losses."""
+        if progress.epoch == 0:
+            return self._first_epoch_step(network, teacher, batch)
+        labelled, weak, (strong,) = self.forward_views(network, teacher, batch)
+        seen = self._judge(weak)
+        losses = {
+            "loss_x": supervised_loss(labelled.logits, batch.targets),
+            "loss_u": unlabelled_loss(strong.logits, seen.refined, seen.reliable) * batch.share,
+            "loss_p": self._prototypical(labelled, strong, seen, batch),
+            "loss_c": self._self_supervised(weak, strong, seen, batch),
+        }
+        weights = (1.0, self.config.lambda_u, self.config.lambda_p, self.config.lambda_c)
+        loss = sum(
+            (w * term for w, term in zip(weights, losses.values(), strict=True) if w > 0),
+            start=torch.zeros((), device=batch.index.device),
+        )
+        return Step(loss, self._log(losses, seen), self._rows(labelled, weak, seen, batch))
+
+    def _first_epoch_step(self, network: Forward, teacher: Forward, batch: Batch) -> Step:
+        """Epoch 0 fills the banks; labels are learnt from only if `first_epoch` says so."""
+        with torch.no_grad():
+            weak = teacher(batch.weak)
+        learn = self.config.first_epoch == "supervised"
+        with torch.set_grad_enabled(learn):
+            labelled = network(batch.labelled)
+        seen = self._judge(weak)
+        loss_x = supervised_loss(labelled.logits, batch.targets)
+        # Zero times the projector keeps its gradients defined, as distributed training requires.
+        loss = loss_x + 0.0 * labelled.embeddings.sum() if learn else None
+        return Step(loss, self._log({"loss_x": loss_x}, seen), self._rows(labelled, weak, seen, batch))
+
+    def _judge(self, weak: Outputs) -> _Opinions:
+        """The two opinions on each weak view, and their mixture (Eq. 4-5, 9)."""
+        probs = weak.logits.softmax(-1)
+        assigned = self.kmeans.assign(weak.embeddings)
+        cluster = self._cluster_opinion(assigned.index)
+        aligned = self.alignment(probs) if self.config.alignment else probs
+        refined = refine(aligned, cluster.to(aligned.dtype), self.config.alpha)
+        confidence, label = refined.max(-1)
+        return _Opinions(
+            probs=probs,
+            refined=refined,
+            cluster=cluster,
+            label=label,
+            reliable=confidence >= self.config.threshold,
+            assignment=assigned.index,
+            similarity=assigned.similarity,
+        )
+
+    def _cluster_opinion(self, assignment: Tensor) -> Tensor:
+        """Last epoch's label of each sample's cluster, averaged over the heads, (n, C)."""
+        heads = [table[assignment[:, head]] for head, table in enumerate(self.cluster_table)]
+        return torch.stack(heads).mean(0)
+
+    def _prototypical(self, labelled: Outputs, strong: Outputs, seen: _Opinions, batch: Batch) -> Tensor:
+        """L_p on all unlabelled images (Eq. 2); options add labelled ones, mask or soften."""
+        prototypes = self.prototypes.prototypes
+        loss = batch.share * prototypical_loss(
+            strong.embeddings,
+            prototypes,
+            seen.refined if self.config.prototype_target == "soft" else seen.label,
+            temperature=self.config.temperature,
+            mask=seen.reliable if self.config.prototype_reliable_only else None,
+        )
+        if self.config.prototype_labelled:
+            loss = loss + prototypical_loss(
+                labelled.embeddings, prototypes, batch.targets, temperature=self.config.temperature
+            )
+        return loss
+
+    def _self_supervised(self, weak: Outputs, strong: Outputs, seen: _Opinions, batch: Batch) -> Tensor:
+        """L_c on images below the threshold (Eq. 12), or the loss that the paper compares it with."""
+        if self.config.self_supervision == "instance-discrimination":
+            return instance_discrimination_loss(
+                gather_with_gradient(weak.embeddings),
+                gather_with_gradient(strong.embeddings),
+                temperature=self.config.temperature,
+            )
+        return batch.share * consistency_loss(
+            weak.embeddings,
+            strong.embeddings,
+            seen.reliable,
+            temperature=self.config.temperature,
+            sharpening=self.config.sharpening,
+            center=self.center if self.config.center else None,
+        )
+
+    def _log(self, losses: dict[str, Tensor], seen: _Opinions) -> dict[str, Tensor]:
+        agree = seen.probs.argmax(-1) == seen.cluster.argmax(-1)
+        return {name: term.detach() for name, term in losses.items()} | {
+            "retention": seen.reliable.float().mean(),
+            "agreement": agree.float().mean(),
+        }
+
+    def _rows(self, labelled: Outputs, weak: Outputs, seen: _Opinions, batch: Batch) -> dict[str, Tensor]:
+        return {
+            "index": batch.index,
+            "embeddings": weak.embeddings,
+            "probs": seen.probs,
+            "classifier": seen.probs.argmax(-1),
+            "cluster": seen.cluster.argmax(-1),
+            "refined": seen.label,
+            "reliable": seen.reliable,
+            "assignment": seen.assignment,
+            "similarity": seen.similarity,
+            "labelled_embeddings": labelled.embeddings.detach(),
+            "labelled_targets": batch.targets,
+        }
+
+    def commit(self, rows: dict[str, Tensor], progress: Progress) -> None:
+        """Write banks, duals and sums; move centroids while the warm-up lasts."""
+        self.bank.write(
+            rows["index"],
+            label=rows["refined"],
+            reliable=rows["reliable"],
+            assignment=rows["assignment"],
+            similarity=rows["similarity"],
+        )
+        self.kmeans.update(rows["embeddings"], rows["assignment"], move_centroids=self._warming_up(progress))
+        self.prototypes.add(rows["embeddings"], rows["refined"], rows["reliable"])
+        self.prototypes.add(rows["labelled_embeddings"], rows["labelled_targets"])
+        self.alignment.update(rows["probs"])
+        if self.config.center:
+            self.center.lerp_(rows["embeddings"].mean(0), 1.0 - self.config.center_momentum)
+
+    def end_epoch(self, progress: Progress) -> dict[str, float]:
+        """Publish prototypes (Eq. 1) and cluster labels (Eq. 8), and move centroids after the warm-up."""
+        self.prototypes.publish()
+        for head in range(self.config.heads):
+            self.cluster_table[head] = cluster_labels(
+                self.bank.label,
+                self.bank.assignment[:, head],
+                self.bank.similarity[:, head],
+                clusters=self.sizes.clusters,
+                classes=self.problem.classes,
+                fraction=self.config.history_fraction,
+                key=(self.problem.seed * 1_000_003 + progress.epoch) * 64 + head,
+            )
+        self.kmeans.end_epoch(move_centroids=not self._warming_up(progress))
+        members = self.cluster_sizes()
+        return {
+            "clusters_in_use": int((members > 0).sum(1).min()),
+            "smallest_cluster": int(members.min()),
+            "largest_cluster": int(members.max()),
+            "largest_dual": float(self.kmeans.duals.max()),
+        }
+
+    def cluster_sizes(self) -> Tensor:
+        """Members of each cluster in the bank, (H, K)."""
+        assignment = self.bank.assignment.long()
+        return torch.stack(
+            [
+                torch.bincount(column[column >= 0], minlength=self.sizes.clusters)
+                for column in assignment.unbind(1)
+            ]
+        )
+
+    def _warming_up(self, progress: Progress) -> bool:
+        return progress.epoch < self.config.centroid_warmup
+
+    def opinions(self, probs: Tensor, index: Tensor) -> dict[str, Tensor]:
+        """The classifier's opinion, the last known cluster's, and their mixture."""
+        cluster = self._cluster_opinion(self.bank.assignment[index].long())
+        aligned = self.alignment(probs) if self.config.alignment else probs
+        return {
+            "classifier": probs,
+            "cluster": cluster,
+            "refined": refine(aligned, cluster, self.config.alpha),
+        }
+
+    def summary(self) -> dict[str, int | float]:
+        """K, n, γ and λ as resolved, and the bank's memory."""
+        return {
+            "clusters": self.sizes.clusters,
+            "neighbours": self.sizes.neighbours,
+            "gamma": self.sizes.gamma,
+            "dual_rate": self.sizes.dual_rate,
+            "bank_bytes": self.bank.bytes(),
+            "cluster_table_bytes": self.cluster_table.numel() * self.cluster_table.element_size(),
+        }

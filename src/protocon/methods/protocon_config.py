@@ -1,0 +1,99 @@
+"""ProtoCon's settings, each by its name in the paper, and the sizes that follow from the data."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from protocon.errors import ConfigError
+from protocon.methods.base import PseudoLabelConfig
+from protocon.methods.prior import ClassPrior
+
+PAPER_NEIGHBOURS = 250
+PAPER_DUAL_RATE = 20.0
+
+
+class ProtoConConfig(PseudoLabelConfig):
+    """Defaults are the paper's; `auto` fits a value to small data."""
+
+    alpha: float = Field(default=0.8, ge=0, le=1)
+    """Weight of the classifier's opinion against the cluster's (Eq. 9)."""
+    temperature: float = Field(default=0.1, gt=0)
+    """T of the prototypical and the self-supervised loss (Eq. 2, 12)."""
+    neighbours: int | Literal["auto"] = "auto"
+    """n: samples that share a cluster on average; K = N // n. The paper's is 250 (25 with many labels)."""
+    size_ratio: float = Field(default=0.9, ge=0, lt=1)
+    """γ / n: how far below n a cluster may shrink; 0 is unconstrained clustering."""
+    dual_rate: float | Literal["auto"] = "auto"
+    """λ of Eq. 6. The paper's 20 fits K near 200; auto is min(20, 0.08 K)."""
+    dual_bound: float | None = Field(default=None, gt=0)
+    """δ: project the duals onto ‖ρ‖₁ ≤ δ (appendix); None leaves it out, as Eq. 6 does."""
+    heads: int = Field(default=1, ge=1, le=64)
+    """Independent clusterings whose labels are averaged; the paper uses 2 for ImageNet."""
+    centroid_warmup: int = Field(default=20, ge=0)
+    """Epochs in which centroids move with every mini-batch; once an epoch afterwards (70 for large data)."""
+    first_epoch: Literal["observe", "supervised"] = "supervised"
+    """Epoch 0 fills the banks: without learning (the paper), or learning from the labels alone."""
+    lambda_p: float = Field(default=1.0, ge=0)
+    """Weight of the prototypical loss."""
+    lambda_c: float = Field(default=1.0, ge=0)
+    """Weight of the self-supervised loss."""
+    sharpening: float = Field(default=5.0, gt=0)
+    """How much sharper the target of the self-supervised loss is than its source (Eq. 12)."""
+    self_supervision: Literal["consistency", "instance-discrimination"] = "consistency"
+    """Eq. 12, or the SimCLR loss that the paper compares it with."""
+    center: bool = False
+    """Take a running mean off the target of the self-supervised loss, as DINO does."""
+    center_momentum: float = Field(default=0.9, ge=0, lt=1)
+    """Of that running mean."""
+    prototype_target: Literal["hard", "soft"] = "hard"
+    """Pull a projection to its label's prototype, or to all in proportion to the refined label."""
+    prototype_reliable_only: bool = False
+    """Leave images below the threshold out of the prototypical loss."""
+    prototype_labelled: bool = True
+    """Apply the prototypical loss to labelled images too (not in the paper)."""
+    history_fraction: float = Field(default=1.0, gt=0, le=1)
+    """Share of each cluster's members that make its label (the paper's history ablation)."""
+    alignment: bool = True
+    """Distribution alignment of the classifier's opinion."""
+    alignment_window: int = Field(default=32, ge=1)
+    """Batches in the running mean of predictions."""
+    alignment_momentum: float | None = Field(default=None, ge=0, lt=1)
+    """If given, an exponential mean of predictions instead of a window."""
+    class_prior: ClassPrior = "uniform"
+    """Class frequencies to align to: uniform, those of the labels, or a list."""
+
+
+@dataclass(frozen=True)
+class ClusterSizes:
+    """What the clustering of N samples into K clusters looks like."""
+
+    neighbours: int
+    clusters: int
+    gamma: float
+    dual_rate: float
+
+
+def resolve_sizes(config: ProtoConConfig, *, samples: int, classes: int) -> ClusterSizes:
+    """n, K, γ and λ for N samples of C classes.
+
+    `auto` neighbours: the paper's 250, but at least three clusters a class on small sets; K stays
+    between C and N/2.
+    """
+    if samples < 2:
+        raise ConfigError(
+            f"ProtoCon clusters the unlabelled images, and there are {samples}; it needs many more. "
+            "Use method supervised where all images have labels"
+        )
+    if config.neighbours == "auto":
+        neighbours = max(2, min(PAPER_NEIGHBOURS, samples // (3 * classes)))
+    else:
+        neighbours = config.neighbours
+    if neighbours > samples or neighbours < 1:
+        raise ConfigError(
+            f"neighbours is {neighbours}, but there are {samples} unlabelled images; "
+            "expected between 1 and that number, or auto"
+        )
+    clusters = samples // neighbours
+    rate = min(PAPER_DUAL_RATE, 0.08 * clusters) if config.dual_rate == "auto" else config.dual_rate
+    return ClusterSizes(neighbours, clusters, config.size_ratio * neighbours, rate)

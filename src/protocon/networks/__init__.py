@@ -1,0 +1,1 @@
+"""Encoder f, classifier g, projector h; and their averaged copy."""

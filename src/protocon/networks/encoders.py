@@ -1,0 +1,111 @@
+"""Encoders by name: `wrn-28-2`, `mlp-512`, `none`, or any timm model."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from timm import create_model, list_models
+from torch import Tensor, nn
+
+from protocon.errors import ConfigError
+from protocon.networks.weights import load_encoder
+from protocon.networks.wideresnet import WideResNet, parse_name
+
+_MLP = re.compile(r"mlp-(\d+)")
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """An encoder f and what must be known to use it."""
+
+    module: nn.Module
+    features: int
+    """Length of a feature vector f(x)."""
+    mean: tuple[float, ...] | None = None
+    """Channel means that its weights were trained with; None if it has no such history."""
+    std: tuple[float, ...] | None = None
+
+
+class _Hidden(nn.Module):
+    """One hidden layer on given embeddings: what fine-tuning is to a frozen encoder."""
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(inputs, width)
+        self.activation = nn.ReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.activation(self.linear(x))
+        return out
+
+
+def build_encoder(
+    name: str,
+    *,
+    input_shape: tuple[int, ...],
+    pretrained: bool = False,
+    weights: Path | None = None,
+    norm_momentum: float = 0.1,
+) -> Encoder:
+    """Build the encoder called `name` for inputs of this shape.
+
+    Args:
+        name: `wrn-DEPTH-WIDTH`, a timm model, or for embeddings `none` or `mlp-WIDTH`.
+        input_shape: (channels, height, width) of images or (length,) of embeddings.
+        pretrained: ask timm for its weights.
+        weights: a local file with weights instead.
+        norm_momentum: BatchNorm's, for wide ResNets.
+    """
+    encoder = _build(name, input_shape, pretrained, norm_momentum)
+    if weights is not None:
+        load_encoder(encoder.module, weights)
+    return encoder
+
+
+def _build(name: str, input_shape: tuple[int, ...], pretrained: bool, norm_momentum: float) -> Encoder:
+    hidden = _MLP.fullmatch(name)
+    if name == "none" or hidden:
+        if len(input_shape) != 1:
+            raise ConfigError(
+                f"encoder {name!r} is for embeddings, but the data are images of shape {input_shape}; "
+                "choose an image encoder such as wrn-28-2 or resnet50"
+            )
+        if hidden:
+            return Encoder(_Hidden(input_shape[0], int(hidden[1])), int(hidden[1]))
+        return Encoder(nn.Identity(), input_shape[0])
+    if len(input_shape) != 3:
+        raise ConfigError(
+            f"encoder {name!r} takes images, but the data are embeddings of length {input_shape[0]}; "
+            "choose none or mlp-512"
+        )
+    size = parse_name(name)
+    if size is not None:
+        wide = WideResNet(*size, in_channels=input_shape[0], norm_momentum=norm_momentum)
+        return Encoder(wide, wide.num_features)
+    return _from_timm(name, input_shape[0], pretrained)
+
+
+def _from_timm(name: str, channels: int, pretrained: bool) -> Encoder:
+    if not list_models(name.split(".")[0]):
+        near = list_models(f"*{name.split('.')[0][:6]}*")[:5]
+        raise ConfigError(
+            f"unknown encoder {name!r}; expected wrn-DEPTH-WIDTH, mlp-WIDTH, none or a timm model"
+            + (f" (near it: {', '.join(near)})" if near else "")
+        )
+    try:
+        module = create_model(name, pretrained=pretrained, num_classes=0, in_chans=channels)
+    except Exception as error:
+        if not pretrained:
+            raise
+        raise ConfigError(
+            f"timm could not fetch pretrained weights of {name} ({type(error).__name__}: {error}); "
+            "without a connection, give a local file: network.weights=FILE"
+        ) from error
+    settings: dict[str, Any] = dict(getattr(module, "pretrained_cfg", None) or {})
+    channel_mean = tuple(settings.get("mean", (0.5,) * channels))
+    channel_std = tuple(settings.get("std", (0.5,) * channels))
+    if len(channel_mean) != channels:
+        channel_mean = (sum(channel_mean) / len(channel_mean),) * channels
+        channel_std = (sum(channel_std) / len(channel_std),) * channels
+    return Encoder(module, cast(int, module.num_features), channel_mean, channel_std)

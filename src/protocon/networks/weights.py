@@ -1,0 +1,95 @@
+"""Read an encoder's weights from a local file, whatever its names are; never runs code from it."""
+
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from protocon.errors import ConfigError
+
+_WRAPPERS = ("state_dict", "model", "network", "teacher", "student", "encoder")
+_PREFIXES = ("module.", "encoder_q.", "encoder.", "backbone.", "base_encoder.", "model.", "_orig_mod.")
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """All tensors of a `.safetensors` file or of a torch checkpoint (read without pickle's code)."""
+    if not path.is_file():
+        raise ConfigError(f"weights file {path} does not exist; give the path of a .safetensors or .pth file")
+    if path.suffix == ".safetensors":
+        return dict(load_file(path))
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise ConfigError(
+            f"{path} is not a checkpoint that can be read safely ({type(error).__name__}: "
+            f"{str(error).splitlines()[0]}); save its tensors as .safetensors or as a plain state dict"
+        ) from error
+    for name in _WRAPPERS:
+        if isinstance(content, dict) and isinstance(content.get(name), dict):
+            content = content[name]
+    tensors = {k: v for k, v in content.items() if isinstance(v, Tensor)} if isinstance(content, dict) else {}
+    if not tensors:
+        raise ConfigError(f"{path} holds no tensors by name; expected a state dict")
+    return tensors
+
+
+def load_encoder(encoder: nn.Module, path: Path) -> str:
+    """Fill an encoder from a file and say how. By name if all names are there, else by order and shape.
+
+    Extra tensors in the file (a classifier, a momentum encoder) are left alone; a tensor of the encoder
+    that is not in the file is an error, never a random initialisation.
+    """
+    own = encoder.state_dict()
+    found = read_weights(path)
+    by_name = _strip_prefixes(found, set(own))
+    missing = [name for name in own if name not in by_name]
+    if not missing:
+        _check_shapes(own, by_name, path)
+        encoder.load_state_dict({name: by_name[name] for name in own})
+        return f"{len(own)} tensors by name"
+    ordered = _match_in_order(own, found)
+    if ordered is None:
+        raise ConfigError(
+            f"{path} does not fit this encoder: it lacks {len(missing)} of {len(own)} tensors "
+            f"(first: {missing[0]}), and its {len(found)} tensors do not match in order either. "
+            "Check that the encoder's name is the one the weights were made for"
+        )
+    encoder.load_state_dict(ordered)
+    return f"{len(own)} tensors in order (the file uses other names)"
+
+
+def _strip_prefixes(found: dict[str, Tensor], wanted: set[str]) -> dict[str, Tensor]:
+    """The file's tensors with wrapper prefixes removed, as often as that helps."""
+    best = found
+    candidates = [found]
+    while candidates:
+        current = candidates.pop()
+        if len(wanted & set(current)) > len(wanted & set(best)):
+            best = current
+        for prefix in _PREFIXES:
+            stripped = {k[len(prefix) :]: v for k, v in current.items() if k.startswith(prefix)}
+            if stripped:
+                candidates.append(stripped)
+    return best
+
+
+def _check_shapes(own: dict[str, Tensor], found: dict[str, Tensor], path: Path) -> None:
+    for name, tensor in own.items():
+        if tensor.shape != found[name].shape:
+            raise ConfigError(
+                f"{path}: {name} has shape {tuple(found[name].shape)}, the encoder expects "
+                f"{tuple(tensor.shape)}; check the encoder's name and the number of image channels"
+            )
+
+
+def _match_in_order(own: dict[str, Tensor], found: dict[str, Tensor]) -> dict[str, Tensor] | None:
+    """Pair both lists in order, counters aside; the file may go on (its classifier comes last)."""
+    counters = {n: t for n, t in own.items() if n.endswith("num_batches_tracked")}
+    wanted = [(n, t) for n, t in own.items() if n not in counters]
+    given = [t for n, t in found.items() if not n.endswith("num_batches_tracked")]
+    if len(given) < len(wanted) or any(
+        t.shape != g.shape for (_, t), g in zip(wanted, given[: len(wanted)], strict=True)
+    ):
+        return None
+    return counters | {name: g for (name, _), g in zip(wanted, given, strict=False)}

@@ -1,0 +1,67 @@
+"""The three types that everything speaks: what goes into a step, comes out of a network, leaves a step."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class Outputs(NamedTuple):
+    """What a network says of n images (a tuple, so that distributed wrappers look inside)."""
+
+    logits: Tensor
+    """Class scores before softmax, (n, C)."""
+    embeddings: Tensor
+    """Unit-norm projections q, (n, d); (n, 0) where the network has no projector."""
+
+    def rows(self, start: int, stop: int) -> "Outputs":
+        """What it says of images start … stop − 1."""
+        return Outputs(self.logits[start:stop], self.embeddings[start:stop])
+
+    def detach(self) -> "Outputs":
+        """The same numbers as targets: no gradient flows through them."""
+        return Outputs(self.logits.detach(), self.embeddings.detach())
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One step's views, already on the device: this process's rows of the global batch."""
+
+    labelled: Tensor
+    """Weak views of labelled images, (B, …)."""
+    targets: Tensor
+    """Their classes, (B,) int64."""
+    labelled_index: Tensor
+    """Their positions in the labelled set, (B,) int64."""
+    weak: Tensor
+    """Weak views of unlabelled images, (n, …)."""
+    strong: tuple[Tensor, ...]
+    """Strong views of the same images, as many as the method asked for, each (n, …)."""
+    index: Tensor
+    """Positions of those images in the unlabelled set, (n,) int64; no repeats within a global batch."""
+    share: float = 1.0
+    """Rows here ÷ mean rows per process: weights unlabelled losses where processes hold unequal slices."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where training is."""
+
+    epoch: int
+    """Current pass over the unlabelled set, from 0."""
+    step: int
+    """Optimiser steps done so far."""
+    total_epochs: int
+    total_steps: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a method computed from a batch."""
+
+    loss: Tensor | None
+    """Scalar with gradient; None where there is nothing to learn from yet."""
+    terms: dict[str, Tensor]
+    """Detached scalars for the log: every loss term, retention, agreement…"""
+    rows: dict[str, Tensor] = field(default_factory=dict)
+    """Per-sample results for `Method.commit`, which receives those of all processes in rank order."""

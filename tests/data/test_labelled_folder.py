@@ -1,0 +1,150 @@
+"""One's own folder with labels.csv."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from protocon.data.imageset import DataBundle
+from protocon.data.labelfile import read_label_rows, sorted_names
+from protocon.data.options import SourceOptions
+from protocon.data.sources import DATASETS
+from protocon.errors import DataError
+from tests.data.images import gradient, save_png
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for i, name in enumerate(("1.png", "2.png", "sub/3.png", "sub/deep/4, really.png", "5.png")):
+        save_png(tmp_path / name, gradient(8, 8, shift=9 * i))
+    return tmp_path
+
+
+def load(root: Path, text: str | bytes, **options: object) -> DataBundle:
+    (root / "labels.csv").write_bytes(text.encode() if isinstance(text, str) else text)
+    return DATASETS["folder"](SourceOptions(root=root, **options))  # type: ignore[arg-type]
+
+
+def known(bundle: DataBundle) -> dict[str, str]:
+    train = bundle.train
+    return {
+        name: train.class_names[label]
+        for name, label in zip(train.ids, train.labels, strict=True)
+        if label >= 0
+    }
+
+
+EXPECTED = {"1.png": "cat", "sub/3.png": "dog", "sub/deep/4, really.png": "cat"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'file,label\n1.png,cat\nsub/3.png,dog\n"sub/deep/4, really.png",cat\n',
+        '1.png,cat\nsub/3.png,dog\n"sub/deep/4, really.png",cat',
+        b'\xef\xbb\xbffile,label\r\n1.png,cat\r\n\r\nsub/3.png,dog\r\n"sub/deep/4, really.png",cat\r\n',
+        'label;filename\ncat;1.png\ndog;sub/3.png\ncat;"sub/deep/4, really.png"\n',
+        "File\tsource\tClass\n1.png\tx\tcat\n./sub/3.png\ty\tdog\nsub/deep/4, really.png\tz\tcat\n",
+        'file, label\n 1.png , cat\nsub\\3.png, "dog"\n"sub/deep/4, really.png", cat\n',
+        'file,label\n1.png,cat\n1.png,cat\nsub/3.png,dog\n"sub/deep/4, really.png",cat\n5.png,\n',
+    ],
+    ids=[
+        "heading",
+        "bare",
+        "bom-crlf",
+        "semicolon-swapped",
+        "tabs",
+        "spaces-backslash",
+        "duplicate-and-empty",
+    ],
+)
+def test_labels_are_read_however_they_are_written(root: Path, text: str | bytes) -> None:
+    bundle = load(root, text)
+    assert known(bundle) == EXPECTED
+    assert (len(bundle.train), bundle.train.class_names, bundle.test) == (5, ("cat", "dog"), None)
+    assert bundle.files is not None
+    assert [(skip.path, skip.reason) for skip in bundle.files.skipped] == [("labels.csv", "the labels file")]
+
+
+def test_the_pixels_belong_to_the_named_files(root: Path) -> None:
+    train = load(root, "1.png,cat\nsub/3.png,dog\n").train
+    place = list(train.ids).index("sub/3.png")
+    np.testing.assert_array_equal(
+        train.read(np.array([place]))[0].permute(1, 2, 0).numpy(), gradient(8, 8, shift=18)
+    )
+
+
+def test_the_labels_file_may_lie_elsewhere(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("other") / "mine.csv"
+    path.write_text(f"{root / '1.png'},cat\nsub/3.png,dog\n")
+    bundle = DATASETS["folder"](SourceOptions(root=root, labels=path))
+    assert known(bundle) == {"1.png": "cat", "sub/3.png": "dog"}
+
+
+def test_accents_match_however_they_are_encoded(root: Path) -> None:
+    save_png(root / "cafe\u0301.png")  # as a Mac stores it
+    assert known(load(root, "caf\u00e9.png,cat\n1.png,dog\n"))["cafe\u0301.png"] == "cat"
+
+
+def test_numbers_as_labels_are_in_their_order(root: Path) -> None:
+    assert load(root, "1.png,10\n2.png,9\n5.png,-1\n").train.class_names == ("9", "10")  # −1: unknown
+    assert sorted_names({"b10", "b9", "a", "10", "9"}) == ("9", "10", "a", "b9", "b10")
+
+
+def test_a_test_fraction_takes_only_labelled_images(root: Path) -> None:
+    bundle = load(root, "1.png,cat\n2.png,cat\nsub/3.png,dog\n5.png,dog\n", test_fraction=0.5)
+    assert bundle.test is not None
+    assert sorted(bundle.test.labels.tolist()) == [0, 1]
+    assert "sub/deep/4, really.png" in bundle.train.ids
+
+
+def test_conflicting_labels_are_named_with_their_lines(root: Path) -> None:
+    with pytest.raises(DataError, match=r"1\.png has two labels: 'cat' \(line 2\) and 'dog' \(line 4\)"):
+        load(root, "file,label\n1.png,cat\n2.png,dog\n./1.png,dog\n")
+
+
+def test_missing_files_are_named_with_a_guess(root: Path) -> None:
+    (root / "notes.txt").write_text("x")
+    text = "1.png,cat\n3.png,dog\n2.PNG,dog\n5,dog\nnotes.txt,cat\nzzzzzz.png,cat\nqqqqqqqqq.gif,cat\n"
+    with pytest.raises(DataError) as caught:
+        load(root, text)
+    message = str(caught.value)
+    assert "6 in all" in message
+    assert "line 2: 3.png (did you mean sub/3.png?)" in message
+    assert "line 3: 2.PNG (did you mean 2.png?)" in message
+    assert "line 4: 5 (did you mean 5.png?)" in message
+    assert "line 5: notes.txt (skipped: not an image (.txt))" in message
+    assert "and 1 more" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"labels\.csv is empty"),
+        ("1.png,cat\n2.png,cat\n", r"names 1 class \(cat\); expected at least two"),
+        ("file,label\n1.png,\n", "names 0 classes .no label is filled in"),
+        ("1.png,cat\nsub/deep/4, really.png,cat\n", "line 2: 3 columns; expected two"),
+        ("file,label\n1.png,cat\n,dog\n", "line 3: expected a file and a label"),
+        ('1.png,cat\n"2.png,dog\n', "Check its quotes"),
+        ("1.png,caf\xe9\n".encode("latin1"), "not UTF-8 text.*Save it as UTF-8"),
+    ],
+)
+def test_malformed_labels_files_are_explained(root: Path, text: str | bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        load(root, text)
+
+
+def test_a_missing_labels_file_says_what_is_expected(root: Path) -> None:
+    with pytest.raises(DataError, match=r"labels\.csv does not exist\..*rows `file,label`"):
+        DATASETS["folder"](SourceOptions(root=root))
+
+
+def test_a_folder_without_images_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"expected in .*image files.*Found: labels\.csv"):
+        load(tmp_path, "1.png,cat\n")
+
+
+def test_line_numbers_count_quoted_line_breaks(tmp_path: Path) -> None:
+    path = tmp_path / "l.csv"
+    path.write_text('file,label\n"a\nb.png",x\nc.png,y\n')
+    assert [(row.line, row.file) for row in read_label_rows(path)] == [(3, "a\nb.png"), (4, "c.png")]

@@ -1,0 +1,30 @@
+"""Small real runs for tests: digits at their native 8×8 pixels, a few epochs."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from protocon.config import RunConfig, build_config
+from protocon.engine.fit import fit
+
+SMALL = ("image_size=8", "tensorboard=false", "batch_size=32")
+
+
+def small_config(*overrides: str, method: str = "protocon", labels_per_class: int = 2) -> RunConfig:
+    """Digits with a small network; `overrides` come last."""
+    settings = {
+        "method_name": method,
+        "data": {"name": "digits", "labels_per_class": labels_per_class},
+    }
+    return build_config(settings=settings, overrides=(*SMALL, *overrides))
+
+
+def quiet() -> Console:
+    """A console that shows nothing."""
+    return Console(quiet=True, stderr=True)
+
+
+def small_run(out: Path, *overrides: str, method: str = "protocon", **options: Any) -> dict[str, Any]:
+    """Train and return the summary."""
+    return fit(small_config(*overrides, method=method), out=out, console=quiet(), **options)

@@ -1,0 +1,128 @@
+"""Same seed, same bits; stopped and resumed, the same bits again."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from protocon.engine import trainer
+from protocon.engine.checkpoint import load_checkpoint
+from protocon.engine.runfolder import RunFolder
+from protocon.errors import RunError
+from protocon.methods import METHODS
+from tests.engine.runs import small_run
+
+EPOCHS = 4
+WARMUP = f"centroid_warmup={EPOCHS // 2}"  # both centroid schedules are in the run
+
+
+class Stopped(Exception):
+    """The process died."""
+
+
+def overrides_for(method: str) -> list[str]:
+    return [f"epochs={EPOCHS}", *([WARMUP] if method == "protocon" else [])]
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, epochs: int) -> None:
+    """Make training die right after the checkpoint of this many epochs was written."""
+    save = trainer.save_checkpoint
+
+    def save_and_die(folder: Path, epoch: int, *args: Any, **kwargs: Any) -> Path:
+        path = save(folder, epoch, *args, **kwargs)
+        if epoch == epochs:
+            raise Stopped
+        return path
+
+    monkeypatch.setattr(trainer, "save_checkpoint", save_and_die)
+
+
+def assert_same_run(first: Path, second: Path) -> None:
+    """Every tensor of the last checkpoint, and every file that has no time in it."""
+    ours = load_checkpoint(first / "checkpoints" / f"epoch-{EPOCHS:05d}.safetensors")
+    theirs = load_checkpoint(second / "checkpoints" / f"epoch-{EPOCHS:05d}.safetensors")
+    assert ours.facts == theirs.facts
+    assert ours.tensors.keys() == theirs.tensors.keys()
+    for name, tensor in ours.tensors.items():
+        assert torch.equal(tensor, theirs.tensors[name]), name
+    for file in ("metrics.jsonl", "labels.csv", "split.json", "config.yaml", "model.safetensors"):
+        assert (first / file).read_bytes() == (second / file).read_bytes(), file
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_same_seed_same_bits_and_resuming_changes_nothing(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overrides = overrides_for(method)
+    whole = Path(small_run(tmp_path / "whole", *overrides, method=method)["run"])
+    for epochs in (1, 3) if method == "protocon" else (2,):
+        out = tmp_path / f"stopped-{epochs}"
+        with monkeypatch.context() as patch:
+            stop_after(patch, epochs)
+            with pytest.raises(Stopped):
+                small_run(out, *overrides, method=method)
+        resumed = Path(small_run(out, *overrides, method=method, resume=True)["run"])
+        assert_same_run(whole, resumed)
+
+
+def test_two_runs_are_identical_and_another_seed_is_not(tmp_path: Path) -> None:
+    runs = [
+        Path(small_run(tmp_path / name, f"epochs={EPOCHS}", f"seed={seed}")["run"])
+        for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    ]
+    assert_same_run(runs[0], runs[1])
+    assert (runs[0] / "metrics.jsonl").read_bytes() != (runs[2] / "metrics.jsonl").read_bytes()
+
+
+def test_checkpoint_holds_all_state(tmp_path: Path) -> None:
+    run = Path(small_run(tmp_path, "epochs=2")["run"])
+    names = set(load_checkpoint(run / "checkpoints" / "epoch-00002.safetensors").tensors)
+    for part in (
+        "network.encoder.stem.weight",
+        "averaged.projector.0.weight",
+        "optimizer.0.momentum_buffer",
+        "method.bank.label",
+        "method.bank.similarity",
+        "method.kmeans.centroids",
+        "method.kmeans.duals",
+        "method.kmeans.counts",
+        "method.prototypes.prototypes",
+        "method.prototypes.sums",
+        "method.alignment.history",
+        "method.alignment.received",
+        "method.cluster_table",
+    ):
+        assert part in names
+
+
+def test_finished_run_is_not_repeated_and_never_overwritten(tmp_path: Path) -> None:
+    first = small_run(tmp_path, "epochs=2", method="supervised")
+    before = (Path(first["run"]) / "metrics.jsonl").stat().st_mtime_ns
+    again = small_run(tmp_path, "epochs=2", method="supervised", resume=True)
+    assert again == RunFolder(Path(first["run"])).result()
+    assert (Path(first["run"]) / "metrics.jsonl").stat().st_mtime_ns == before
+    fresh = small_run(tmp_path, "epochs=2", method="supervised")
+    assert fresh["run"] == f"{first['run']}-2"
+
+
+def test_resume_refuses_other_settings(tmp_path: Path) -> None:
+    small_run(tmp_path, "epochs=2", method="supervised")
+    with pytest.raises(RunError, match=r"optim\.lr: 0\.03 → 0\.5"):
+        small_run(tmp_path, "epochs=2", "lr=0.5", method="supervised", resume=True)
+
+
+def test_damaged_checkpoint_is_noticed_and_the_one_before_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overrides = overrides_for("protocon")
+    whole = Path(small_run(tmp_path / "whole", *overrides)["run"])
+    with monkeypatch.context() as patch:
+        stop_after(patch, 3)
+        with pytest.raises(Stopped):
+            small_run(tmp_path / "stopped", *overrides)
+    newest = next((tmp_path / "stopped").glob("*/checkpoints/epoch-00003.safetensors"))
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 1
+    newest.write_bytes(bytes(content))
+    assert_same_run(whole, Path(small_run(tmp_path / "stopped", *overrides, resume=True)["run"]))

@@ -1,0 +1,127 @@
+"""SimMatch against its equations, and what its bank of labelled images does."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocon.core.labelled_bank import LabelledBank, aggregate, calibrate, last_occurrence
+from tests.core.inputs import distributions, floats, ints, numpy64, quick, seeds, unit_rows
+from tests.methods import reference_methods as reference
+from tests.methods.harness import DIM, LABELLED, Run, build, loss_of, problem
+from tests.methods.watching import aligned, supervised, unlabelled, watch
+from tests.reference import Floats
+
+TEMPERATURE = 0.1
+
+
+def instance_loss(target: Floats, source: Floats) -> float:
+    return float(-np.mean((target * np.log(source)).sum(axis=1)))
+
+
+def last_writes(index: list[int], rows: Floats) -> list[tuple[int, Floats]]:
+    """One write for each image of a batch: its last row."""
+    return list({image: (image, row) for image, row in zip(index, rows, strict=True)}.values())
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.7])
+def test_a_step_is_the_papers_once_the_bank_is_full(momentum: float) -> None:
+    method = build("simmatch", alpha=0.6, threshold=0.6, bank_momentum=momentum)
+    run = Run(method)
+    past, seen = watch(run, 14)
+    writes = [write for e in past for write in last_writes(e.labelled_index.tolist(), e.labelled_embeddings)]
+    bank, filled = reference.simmatch_bank(writes, LABELLED, DIM, momentum)
+    assert filled.all()
+    labels = problem().labelled_targets.numpy()
+    own = aligned(seen.probs, [earlier.probs for earlier in past])
+    weak = [reference.simmatch_similarity(z, bank, TEMPERATURE) for z in seen.embeddings]
+    strong = [reference.simmatch_similarity(z, bank, TEMPERATURE) for z in seen.strong_embeddings[0]]
+    refined = np.array(
+        [reference.simmatch_refined(q, p, labels, 0.6) for q, p in zip(weak, own, strict=True)]
+    )
+    target = np.array([reference.simmatch_calibrated(q, p, labels) for q, p in zip(weak, own, strict=True)])
+    reliable = (refined.max(axis=1) >= 0.6).astype(np.float64)
+    assert 0 < reliable.mean() < 1
+    loss_u = unlabelled(refined, reliable, seen.strong_logits[0])
+    loss_in = instance_loss(target, np.array(strong))
+    step = run.look()
+    assert float(step.terms["loss_u"]) == pytest.approx(loss_u, abs=1e-5)
+    assert float(step.terms["loss_in"]) == pytest.approx(loss_in, abs=1e-4)
+    assert loss_of(step) == pytest.approx(supervised(seen) + loss_u + loss_in, abs=1e-4)
+    assert step.rows["refined"].tolist() == refined.argmax(axis=1).tolist()
+
+
+@quick
+@given(seed=seeds, n=st.integers(1, 5), m=st.integers(1, 9), classes=st.integers(1, 4))
+def test_propagation_matches_reference(seed: int, n: int, m: int, classes: int) -> None:
+    rng = np.random.default_rng(seed)
+    q, p = distributions(rng, n, m), distributions(rng, n, classes) + 1e-3
+    labels = rng.integers(0, classes, size=m)
+    calibrated = calibrate(floats(q, torch.float64), floats(p, torch.float64), ints(labels))
+    summed = aggregate(floats(q, torch.float64), ints(labels), classes=classes)
+    for row in range(n):
+        expected = reference.simmatch_calibrated(q[row], p[row], labels)
+        np.testing.assert_allclose(numpy64(calibrated)[row], expected, atol=1e-9)
+        only = reference.simmatch_refined(q[row], p[row], labels, 0.0)
+        np.testing.assert_allclose(numpy64(summed)[row], only, atol=1e-9)
+
+
+@quick
+@given(
+    seed=seeds,
+    momentum=st.sampled_from([0.0, 0.7]),
+    batches=st.lists(st.lists(st.integers(0, 4), max_size=7), max_size=5),
+)
+def test_bank_takes_the_last_of_repeated_images(seed: int, momentum: float, batches: list[list[int]]) -> None:
+    rng = np.random.default_rng(seed)
+    bank = LabelledBank(torch.arange(5) % 2, dim=3, momentum=momentum)
+    writes: list[tuple[int, Floats]] = []
+    for index in filter(None, batches):
+        rows = unit_rows(rng, len(index), 3)
+        bank.update(torch.tensor(index), floats(rows))
+        writes += last_writes(index, rows)
+    expected, seen = reference.simmatch_bank(writes, 5, 3, momentum)
+    np.testing.assert_allclose(numpy64(bank.embeddings), expected, atol=1e-5)
+    assert bank.seen.tolist() == seen.tolist()
+    assert bool(bank.ready()) == bool(seen.all())
+
+
+def test_last_occurrence() -> None:
+    assert last_occurrence(torch.tensor([3, 1, 3, 3, 1, 0])).tolist() == [3, 4, 3, 3, 4, 5]
+
+
+def test_a_labelled_image_nearby_pulls_the_pseudo_label_to_its_class() -> None:
+    method = build("simmatch", alpha=0.5, alignment_window=1)
+    step = Run(method).look()
+    rows = step.rows
+    # All labelled images of class 2 lie where the unlabelled ones do, the others opposite.
+    place = torch.nn.functional.normalize(torch.ones(DIM), dim=0)
+    towards = torch.where((problem().labelled_targets == 2)[:, None], place, -place)
+    method.commit(
+        rows | {"labelled_index": torch.arange(LABELLED), "labelled_embeddings": towards},
+        progress=None,  # type: ignore[arg-type]
+    )
+    bank = method.bank
+    assert isinstance(bank, LabelledBank)
+    similarity = bank.logits(place[None], temperature=0.1).softmax(-1)
+    summed = aggregate(similarity, bank.labels, classes=4)
+    assert float(summed[0, 2]) > 0.99
+    back = calibrate(
+        torch.full((1, LABELLED), 1 / LABELLED), torch.tensor([[0.0, 0.0, 1.0, 0.0]]), bank.labels
+    )
+    assert torch.equal(back[0] > 0, bank.labels == 2)
+
+
+def test_the_bank_is_silent_until_every_labelled_image_is_in_it() -> None:
+    method = build("simmatch", alpha=0.1)
+    run = Run(method)
+    plain = Run(build("fixmatch-da", soft_labels=True))
+    bank = method.bank
+    assert isinstance(bank, LabelledBank)
+    while not bool(bank.ready()):
+        step, other = run.advance()[0], plain.advance()[0]
+        assert float(step.terms["loss_in"]) == 0.0
+        assert loss_of(step) == pytest.approx(loss_of(other), abs=1e-6)
+    assert 2 < run.step < 14
+    assert float(run.look().terms["loss_in"]) > 0

@@ -1,0 +1,170 @@
+"""Settings: recipes, overrides, and errors that name the right key."""
+
+from pathlib import Path
+
+import pytest
+
+from protocon.auto import resolve_auto
+from protocon.config import (
+    RunConfig,
+    build_config,
+    differences,
+    merge,
+    parse_yaml,
+    recipe_names,
+    to_yaml,
+    validate,
+)
+from protocon.errors import ConfigError
+from protocon.methods.fixmatch import FixMatchConfig
+from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
+
+
+def protocon_settings(config: RunConfig) -> ProtoConConfig:
+    assert isinstance(config.method, ProtoConConfig)
+    return config.method
+
+
+def test_bare_key_finds_its_section() -> None:
+    config = build_config(overrides=["alpha=0.7", "lr=0.1", "labels_per_class=3"])
+    assert protocon_settings(config).alpha == 0.7
+    assert config.optim.lr == 0.1
+    assert config.data.labels_per_class == 3
+
+
+def test_dotted_key_is_unambiguous() -> None:
+    config = build_config(overrides=["optim.momentum=0.5", "method.threshold=0.7"])
+    assert config.optim.momentum == 0.5
+    assert protocon_settings(config).threshold == 0.7
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("alpa=0.7", "did you mean alpha"),
+        ("method.treshold=0.7", "did you mean method.threshold"),
+        ("alpha", "expected key=value"),
+        ("alpha=high", "method.alpha|alpha"),
+        ("alpha=1.5", "less than or equal to 1"),
+    ],
+)
+def test_wrong_override_says_what_is_right(override: str, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        build_config(overrides=[override])
+
+
+def test_unknown_names_are_suggested() -> None:
+    with pytest.raises(ConfigError, match="did you mean fixmatch"):
+        build_config(settings={"method_name": "fixmach"})
+    with pytest.raises(ConfigError, match="did you mean digits"):
+        build_config(settings={"data": {"name": "digit"}})
+    with pytest.raises(ConfigError, match="did you mean paper-cifar10"):
+        build_config(recipe="paper-cifar-10")
+    with pytest.raises(ConfigError, match="did you mean optim"):
+        validate({"optims": {}})
+    with pytest.raises(ConfigError, match=r"did you mean optim\.weight_decay"):
+        validate({"optim": {"weight_decai": 1}})
+
+
+def test_setting_of_another_method_is_refused() -> None:
+    with pytest.raises(ConfigError, match="alpha"):
+        build_config(settings={"method_name": "fixmatch"}, overrides=["alpha=0.7"])
+
+
+def test_recipe_settings_of_another_method_do_not_carry_over() -> None:
+    config = build_config(recipe="paper-cifar10", settings={"method_name": "fixmatch"})
+    assert isinstance(config.method, FixMatchConfig)
+    assert config.network.encoder == "wrn-28-2"
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_is_valid_and_survives_yaml(name: str) -> None:
+    config = build_config(recipe=name)
+    assert validate(parse_yaml(to_yaml(config), name)) == config
+
+
+def test_paper_recipe_has_the_papers_hyper_parameters() -> None:
+    config = build_config(recipe="paper-cifar10")
+    method = protocon_settings(config)
+    assert (method.alpha, method.temperature, method.threshold) == (0.8, 0.1, 0.95)
+    assert (method.neighbours, method.dual_rate, method.size_ratio) == (250, 20, 0.9)
+    assert (method.lambda_u, method.lambda_p, method.lambda_c) == (1, 1, 1)
+    assert (method.first_epoch, method.prototype_labelled, method.center) == ("observe", False, False)
+    assert (config.optim.batch_size, config.optim.mu, config.optim.lr) == (64, 7, 0.03)
+    assert config.optim.total_steps == 2**20
+    imagenet = build_config(recipe="paper-imagenet")
+    assert protocon_settings(imagenet).heads == 2
+    assert protocon_settings(imagenet).threshold == 0.7
+    assert imagenet.optim.mu == 5
+
+
+def test_recipe_file_extends_a_recipe(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("extends: paper-cifar10\nmethod: {alpha: 0.6}\n")
+    method = protocon_settings(build_config(recipe=str(file)))
+    assert (method.alpha, method.neighbours) == (0.6, 250)
+
+
+def test_override_beats_setting_beats_recipe(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("method: {alpha: 0.1, threshold: 0.2}\n")
+    config = build_config(
+        recipe=str(file), settings={"method": {"alpha": 0.3, "temperature": 0.4}}, overrides=["alpha=0.5"]
+    )
+    method = protocon_settings(config)
+    assert (method.alpha, method.threshold, method.temperature) == (0.5, 0.2, 0.4)
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "a: [", "1: 2", "just words"])
+def test_broken_yaml_is_our_error(text: str) -> None:
+    with pytest.raises(ConfigError):
+        validate(parse_yaml(text, "file.yaml"))
+
+
+def test_differences_name_each_changed_setting() -> None:
+    old, new = build_config(), build_config(overrides=["alpha=0.7", "seed=3"])
+    assert differences(old, new) == ["method.alpha: 0.8 → 0.7", "run.seed: 0 → 3"]
+    assert differences(old, old) == []
+
+
+def test_merge_leaves_its_arguments_alone() -> None:
+    base = {"optim": {"lr": 1}}
+    assert merge(base, {"optim": {"mu": 2}}) == {"optim": {"lr": 1, "mu": 2}}
+    assert base == {"optim": {"lr": 1}}
+
+
+@pytest.mark.parametrize(
+    ("samples", "classes"), [(30, 10), (100, 10), (1377, 10), (10_000, 40), (49_960, 10), (1_281_167, 1000)]
+)
+def test_auto_sizes_leave_clusters_to_every_class(samples: int, classes: int) -> None:
+    sizes = resolve_sizes(ProtoConConfig(), samples=samples, classes=classes)
+    assert classes <= sizes.clusters <= samples // 2
+    assert sizes.gamma == pytest.approx(0.9 * sizes.neighbours)
+    assert sizes.dual_rate == pytest.approx(min(20, 0.08 * sizes.clusters))
+
+
+def test_paper_sizes() -> None:
+    config = protocon_settings(build_config(recipe="paper-cifar10"))
+    assert resolve_sizes(config, samples=50_000, classes=10).clusters == 200
+    assert resolve_sizes(config, samples=1_281_167, classes=1000).clusters == 5124
+    with pytest.raises(ConfigError, match="neighbours is 250, but there are 100"):
+        resolve_sizes(config, samples=100, classes=10)
+
+
+def test_auto_fills_every_setting_with_a_reason() -> None:
+    resolved = resolve_auto(build_config(), shape=(1, 16, 16), flip=False, unlabelled=1377)
+    assert "auto" not in to_yaml(resolved.config).replace("accelerator: auto", "").replace(
+        "storage: auto", ""
+    ).replace("neighbours: auto", "").replace("dual_rate: auto", "")
+    assert resolved.config.views.flip is False
+    assert resolved.reasons["network.encoder"].startswith("wrn-10-1")
+    assert resolved.steps_per_epoch == 7
+    assert resolve_auto(build_config(), shape=(640,), flip=False, unlabelled=1377).config.network.encoder == (
+        "mlp-512"
+    )
+
+
+def test_total_steps_become_whole_passes() -> None:
+    config = build_config(overrides=["total_steps=100", "batch_size=32", "mu=7"])
+    resolved = resolve_auto(config, shape=(3, 32, 32), flip=True, unlabelled=2240)
+    assert (resolved.steps_per_epoch, resolved.total_epochs) == (10, 10)
