@@ -17,7 +17,7 @@ types: .venv/installed
 	$(BIN)/mypy
 
 pytest: .venv/installed
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto  # one thread a test, one worker a core
 
 format: .venv/installed  ## make the code look as `make test` wants it
 	$(BIN)/ruff format .

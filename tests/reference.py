@@ -68,9 +68,7 @@ def prototypes(embeddings: Floats, labels: Ints, mask: Bools | None = None, *, p
     """
     result = previous.astype(np.float64).copy()
     for c in range(len(previous)):
-        members = [
-            embeddings[i] for i in range(len(labels)) if labels[i] == c and (mask is None or bool(mask[i]))
-        ]
+        members = [embeddings[i] for i in range(len(labels)) if labels[i] == c and (mask is None or bool(mask[i]))]
         if members:
             mean = np.sum(np.stack(members).astype(np.float64), axis=0) / len(members)
             result[c] = unit(mean)
@@ -124,10 +122,7 @@ def assign(scores: Floats, duals: Floats) -> Ints:
     """Eq. 5: the cluster with the largest s + ρ, (B,); the best vertex of Eq. 4's simplex."""
     clusters = len(duals)
     return np.array(
-        [
-            max(range(clusters), key=lambda k: assignment_value(row, duals, one_hot(k, clusters)))
-            for row in scores
-        ],
+        [max(range(clusters), key=lambda k: assignment_value(row, duals, one_hot(k, clusters))) for row in scores],
         dtype=np.int64,
     )
 
@@ -270,18 +265,14 @@ def momentum_marginal(batch_means: Sequence[Floats], *, classes: int, momentum: 
 
 def unlabelled_loss(strong_logits: Floats, targets: Floats, reliable: Bools) -> float:
     """Eq. 10: η_i · CE(p̂_i, p^s_i), over all μB rows."""
-    total = sum(
-        cross_entropy(targets[i], strong_logits[i]) for i in range(len(strong_logits)) if bool(reliable[i])
-    )
+    total = sum(cross_entropy(targets[i], strong_logits[i]) for i in range(len(strong_logits)) if bool(reliable[i]))
     return total / len(strong_logits)
 
 
 def supervised_loss(logits: Floats, targets: Ints) -> float:
     """Eq. 11: mean CE(y_i, p^x_i)."""
     classes = logits.shape[1]
-    return sum(cross_entropy(one_hot(int(targets[i]), classes), logits[i]) for i in range(len(logits))) / len(
-        logits
-    )
+    return sum(cross_entropy(one_hot(int(targets[i]), classes), logits[i]) for i in range(len(logits))) / len(logits)
 
 
 def consistency_loss(
@@ -437,9 +428,7 @@ def run_epoch(state: State, steps: Sequence[StepInput], settings: Settings) -> l
         records.append(replace(record, centroids=state.centroids.copy(), duals=state.duals.copy()))
     if not settings.move_every_batch:
         _move(state, np.concatenate(seen_q), np.concatenate(seen_a))
-    state.prototypes = prototypes(
-        np.concatenate(members_q), np.concatenate(members_y), previous=state.prototypes
-    )
+    state.prototypes = prototypes(np.concatenate(members_q), np.concatenate(members_y), previous=state.prototypes)
     for h in range(heads):
         state.cluster_labels[h] = cluster_labels(
             state.label,

@@ -153,15 +153,13 @@ def test_paper_sizes() -> None:
 
 def test_auto_fills_every_setting_with_a_reason() -> None:
     resolved = resolve_auto(build_config(), shape=(1, 16, 16), flip=False, unlabelled=1377)
-    assert "auto" not in to_yaml(resolved.config).replace("accelerator: auto", "").replace(
-        "storage: auto", ""
-    ).replace("neighbours: auto", "").replace("dual_rate: auto", "")
+    assert "auto" not in to_yaml(resolved.config).replace("accelerator: auto", "").replace("storage: auto", "").replace(
+        "neighbours: auto", ""
+    ).replace("dual_rate: auto", "")
     assert resolved.config.views.flip is False
     assert resolved.reasons["network.encoder"].startswith("wrn-10-1")
     assert resolved.steps_per_epoch == 7
-    assert resolve_auto(build_config(), shape=(640,), flip=False, unlabelled=1377).config.network.encoder == (
-        "mlp-512"
-    )
+    assert resolve_auto(build_config(), shape=(640,), flip=False, unlabelled=1377).config.network.encoder == ("mlp-512")
 
 
 def test_total_steps_become_whole_passes() -> None:

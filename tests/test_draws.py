@@ -75,9 +75,7 @@ def test_every_bit_of_a_uniform_is_fair() -> None:
         assert abs(ones - MANY / 2) < 6 * (MANY / 4) ** 0.5
 
 
-@pytest.mark.parametrize(
-    "pair", ["slots", "columns", "neighbouring keys", "distant keys", "epochs", "samples"]
-)
+@pytest.mark.parametrize("pair", ["slots", "columns", "neighbouring keys", "distant keys", "epochs", "samples"])
 def test_draws_for_different_purposes_are_independent(pair: str) -> None:
     keys = neighbours()
     both = draws.uniform(keys, 0, 2)

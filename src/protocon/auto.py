@@ -53,22 +53,16 @@ def resolve_auto(config: RunConfig, *, shape: tuple[int, ...], flip: bool, unlab
         large = side > _SMALL_SIDE
         choose("views", "weak", "crop" if large else "shift", kind)
         choose("views", "strong", "simclr" if large else "randaugment", kind)
-        choose(
-            "views", "flip", flip, "mirrored images make sense here" if flip else "classes have a handedness"
-        )
+        choose("views", "flip", flip, "mirrored images make sense here" if flip else "classes have a handedness")
     choose("data", "workers", 2, "processes that decode")
-    encoder = (
-        "mlp-512" if embeddings else "wrn-10-1" if tiny else "wrn-28-2" if side <= _SMALL_SIDE else "resnet18"
-    )
+    encoder = "mlp-512" if embeddings else "wrn-10-1" if tiny else "wrn-28-2" if side <= _SMALL_SIDE else "resnet18"
     choose("network", "encoder", encoder, kind)
     choose("network", "projection_dim", 64 if side <= _SMALL_SIDE else 128, kind)
     choose("optim", "batch_size", 32 if unlabelled < 5000 else 64, f"{unlabelled} unlabelled images")
     steps_per_epoch = math.ceil(unlabelled / (int(config.optim.batch_size) * config.optim.mu))
     if config.optim.total_steps is not None:
         epochs = math.ceil(config.optim.total_steps / steps_per_epoch)
-        reasons["optim.epochs"] = (
-            f"{epochs} ({config.optim.total_steps} steps in passes of {steps_per_epoch})"
-        )
+        reasons["optim.epochs"] = f"{epochs} ({config.optim.total_steps} steps in passes of {steps_per_epoch})"
     else:
         target = _TINY_STEPS if tiny else _STEPS
         passes = max(20, math.ceil(target / steps_per_epoch))

@@ -25,15 +25,11 @@ app = typer.Typer(
 Data = Annotated[str | None, typer.Option("--data", help="Name of a data set.")]
 Root = Annotated[Path | None, typer.Option("--root", help="Folder or file that holds the data.")]
 Labels = Annotated[Path | None, typer.Option("--labels", help="CSV with file,label rows.")]
-PerClass = Annotated[
-    int | None, typer.Option("--labels-per-class", min=1, help="Labels drawn of each class.")
-]
+PerClass = Annotated[int | None, typer.Option("--labels-per-class", min=1, help="Labels drawn of each class.")]
 Percent = Annotated[float | None, typer.Option("--labels-percent", help="Share of labels drawn, in percent.")]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the split and of everything else.")]
 Recipe = Annotated[str | None, typer.Option("--recipe", help="A recipe's name, or a YAML file.")]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on stdout; progress goes to stderr.")
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; progress goes to stderr.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")]
 Overrides = Annotated[list[str] | None, typer.Argument(help="Settings as key=value.", show_default=False)]
 
@@ -201,9 +197,7 @@ def demo(
         for heading in ("method", "test accuracy", "seconds", "run folder"):
             table.add_column(heading, overflow="fold")
         for method, result in results.items():
-            table.add_row(
-                method, f"{100 * result['test_accuracy']:.1f} %", f"{result['seconds']:.0f}", result["run"]
-            )
+            table.add_row(method, f"{100 * result['test_accuracy']:.1f} %", f"{result['seconds']:.0f}", result["run"])
         screen.print(table)
 
     _emit(as_json, results, show)
@@ -221,9 +215,7 @@ def evaluate(
     result = evaluate_run(load_run(run))
 
     def show(console: Console) -> None:
-        console.print(
-            f"test accuracy {100 * result['test_accuracy']:.2f} % on {result['test_images']} images"
-        )
+        console.print(f"test accuracy {100 * result['test_accuracy']:.2f} % on {result['test_images']} images")
         for label, value in result["accuracy_by_class"].items():
             console.print(f"  {label}: {100 * value:.1f} %", markup=False, highlight=False)
 

@@ -232,9 +232,7 @@ def parse_yaml(text: str, origin: str) -> dict[str, Any]:
     if content is None:
         return {}
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise ConfigError(
-            f"{origin} must hold settings as `section: {{key: value}}`, got {type(content).__name__}"
-        )
+        raise ConfigError(f"{origin} must hold settings as `section: {{key: value}}`, got {type(content).__name__}")
     return content
 
 
@@ -320,9 +318,7 @@ def _check_names(values: Mapping[str, Any], fields: dict[str, list[str]]) -> Non
             raise ConfigError(f"section {section} must hold key: value pairs, got {content!r}")
         for key in content:
             if key not in fields[section]:
-                raise ConfigError(
-                    _unknown("setting", f"{section}.{key}", [f"{section}.{n}" for n in fields[section]])
-                )
+                raise ConfigError(_unknown("setting", f"{section}.{key}", [f"{section}.{n}" for n in fields[section]]))
 
 
 def to_yaml(config: RunConfig) -> str:

@@ -21,22 +21,14 @@ from tests.core.inputs import (
 
 
 @quick
-@given(
-    seed=seeds, rows=st.integers(1, 6), classes=st.integers(1, 6), given_prior=st.booleans(), dtype=precisions
-)
-def test_align_matches_reference(
-    seed: int, rows: int, classes: int, given_prior: bool, dtype: torch.dtype
-) -> None:
+@given(seed=seeds, rows=st.integers(1, 6), classes=st.integers(1, 6), given_prior=st.booleans(), dtype=precisions)
+def test_align_matches_reference(seed: int, rows: int, classes: int, given_prior: bool, dtype: torch.dtype) -> None:
     rng = np.random.default_rng(seed)
     probs = distributions(rng, rows, classes)
     marginal = 0.9 * distributions(rng, 1, classes)[0] + 0.1 / classes
     prior = distributions(rng, 1, classes)[0] if given_prior else None
-    got = align(
-        floats(probs, dtype), floats(marginal, dtype), None if prior is None else floats(prior, dtype)
-    )
-    np.testing.assert_allclose(
-        numpy64(got), reference.align(probs, marginal, prior), atol=10 * tolerance(dtype)
-    )
+    got = align(floats(probs, dtype), floats(marginal, dtype), None if prior is None else floats(prior, dtype))
+    np.testing.assert_allclose(numpy64(got), reference.align(probs, marginal, prior), atol=10 * tolerance(dtype))
     np.testing.assert_allclose(numpy64(got.sum(dim=1)), 1.0, atol=1e-5)
 
 
@@ -66,9 +58,7 @@ def batches(seed: int, count: int, rows: int, classes: int) -> list[reference.Fl
     classes=st.integers(1, 5),
     window=st.integers(1, 5),
 )
-def test_window_is_the_mean_of_the_last_batches(
-    seed: int, count: int, rows: int, classes: int, window: int
-) -> None:
+def test_window_is_the_mean_of_the_last_batches(seed: int, count: int, rows: int, classes: int, window: int) -> None:
     ours = DistributionAlignment(classes, window=window)
     means = []
     for probs in batches(seed, count, rows, classes):

@@ -17,9 +17,7 @@ def blobs() -> reference.Floats:
     rng = np.random.default_rng(0)
     centres = unit_rows(rng, 3, DIM)
     which = rng.choice(3, size=POPULATION, p=[0.80, 0.15, 0.05])
-    return np.array(
-        [reference.unit(row) for row in centres[which] + 0.25 * rng.normal(size=(POPULATION, DIM))]
-    )
+    return np.array([reference.unit(row) for row in centres[which] + 0.25 * rng.normal(size=(POPULATION, DIM))])
 
 
 def run(gamma: float, *, epochs: int, warmup: int) -> tuple[ConstrainedKMeans, reference.Ints]:
@@ -52,15 +50,11 @@ def test_duals_feed_every_cluster_and_without_them_some_starve() -> None:
 
 def test_without_constraint_epoch_updates_never_raise_the_objective() -> None:
     data = blobs()
-    kmeans = ConstrainedKMeans(
-        clusters=CLUSTERS, dim=DIM, gamma=0.0, population=POPULATION, dual_rate=1.0, seed=2
-    )
+    kmeans = ConstrainedKMeans(clusters=CLUSTERS, dim=DIM, gamma=0.0, population=POPULATION, dual_rate=1.0, seed=2)
     values = []
     for _ in range(8):
         found = kmeans.assign(floats(data))
-        values.append(
-            reference.kmeans_objective(data, numpy64(kmeans.centroids[0]), found.index[:, 0].numpy())
-        )
+        values.append(reference.kmeans_objective(data, numpy64(kmeans.centroids[0]), found.index[:, 0].numpy()))
         kmeans.update(floats(data), found.index, move_centroids=False)
         kmeans.end_epoch(move_centroids=True)
     assert all(after <= before + 1e-3 for before, after in pairwise(values))

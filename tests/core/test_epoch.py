@@ -30,9 +30,7 @@ class Parts:
     alignment: DistributionAlignment
     labels: Tensor
 
-    def epoch(
-        self, steps: list[reference.StepInput], *, alpha: float, threshold: float, warmup: bool
-    ) -> list[Tensor]:
+    def epoch(self, steps: list[reference.StepInput], *, alpha: float, threshold: float, warmup: bool) -> list[Tensor]:
         """Algorithm 1 as the paper's box has it, with our parts."""
         refined_rows = []
         for step in steps:

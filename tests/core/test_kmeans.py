@@ -229,9 +229,7 @@ def test_similarity_is_reported_without_the_dual() -> None:
     kmeans.duals.copy_(torch.tensor([[0.0, 50.0, 0.0]]))
     found = kmeans.assign(batch)
     assert (found.index == 1).all()  # the dual decides …
-    torch.testing.assert_close(
-        found.similarity[:, 0], batch @ kmeans.centroids[0, 1]
-    )  # … but is not the score
+    torch.testing.assert_close(found.similarity[:, 0], batch @ kmeans.centroids[0, 1])  # … but is not the score
 
 
 @pytest.mark.parametrize("every_batch", [True, False])

@@ -53,9 +53,7 @@ def test_supervised_loss_is_eq_11(seed: int, rows: int, classes: int, dtype: tor
 
 @quick
 @given(seed=seeds, rows=rows_, classes=classes_, share=st.sampled_from([0.0, 0.5, 1.0]), dtype=precisions)
-def test_unlabelled_loss_is_eq_10(
-    seed: int, rows: int, classes: int, share: float, dtype: torch.dtype
-) -> None:
+def test_unlabelled_loss_is_eq_10(seed: int, rows: int, classes: int, share: float, dtype: torch.dtype) -> None:
     rng = np.random.default_rng(seed)
     logits, targets = as_float32(4 * rng.normal(size=(rows, classes))), distributions(rng, rows, classes)
     reliable = rng.random(rows) < share
@@ -170,9 +168,7 @@ def recovered_target(weak: Tensor, strong: Tensor, *, temperature: float) -> Ten
 
 @quick
 @given(seed=seeds, rows=rows_, dim=st.integers(2, 8), temperature=st.sampled_from([0.1, 0.5, 1.0]))
-def test_consistency_target_is_sharper_than_its_source(
-    seed: int, rows: int, dim: int, temperature: float
-) -> None:
+def test_consistency_target_is_sharper_than_its_source(seed: int, rows: int, dim: int, temperature: float) -> None:
     # The paper prints q^w / 5T, which would be flatter; its text asks for a sharper target: T / 5.
     same = unit_rows(np.random.default_rng(seed), rows, dim)
     target = numpy64(
@@ -240,9 +236,7 @@ def test_a_batch_without_active_rows_costs_nothing() -> None:
     losses = [
         unlabelled_loss(logits, floats(distributions(rng, 3, 4)), none),
         consistency_loss(strong.detach(), strong, every, temperature=0.1),
-        prototypical_loss(
-            strong, floats(unit_rows(rng, 4, 5)), torch.tensor([0, 1, 2]), temperature=0.1, mask=none
-        ),
+        prototypical_loss(strong, floats(unit_rows(rng, 4, 5)), torch.tensor([0, 1, 2]), temperature=0.1, mask=none),
     ]
     torch.stack(losses).sum().backward()  # type: ignore[no-untyped-call]
     assert [loss.item() for loss in losses] == [0.0, 0.0, 0.0]

@@ -40,9 +40,7 @@ def test_the_order_of_samples_does_not_matter(seed: int, samples: int, clusters:
     label, assignment, scores = members(seed, samples, clusters, classes)
     order = np.random.default_rng(seed).permutation(samples)
     plain, shuffled = (
-        cluster_labels(
-            ints(label[o]), ints(assignment[o]), floats(scores[o]), clusters=clusters, classes=classes
-        )
+        cluster_labels(ints(label[o]), ints(assignment[o]), floats(scores[o]), clusters=clusters, classes=classes)
         for o in (np.arange(samples), order)
     )
     torch.testing.assert_close(plain, shuffled)
@@ -78,9 +76,7 @@ def test_narrow_bank_types_are_accepted() -> None:
 def test_large_clusters_lose_no_member_to_half_precision() -> None:
     # A float16 sum stops growing at 2048: the second class would seem to have no more members than that.
     label = torch.cat([torch.zeros(1000), torch.ones(9000)]).to(torch.int16)
-    got = cluster_labels(
-        label, torch.zeros(10000, dtype=torch.int16), torch.ones(10000).half(), clusters=1, classes=2
-    )
+    got = cluster_labels(label, torch.zeros(10000, dtype=torch.int16), torch.ones(10000).half(), clusters=1, classes=2)
     torch.testing.assert_close(got, torch.tensor([[0.1, 0.9]]))
 
 
@@ -163,9 +159,7 @@ def test_the_subset_is_uniformly_random() -> None:
     alpha=st.sampled_from([0.0, 0.5, 0.8, 1.0]),
     dtype=precisions,
 )
-def test_refine_matches_reference(
-    seed: int, rows: int, classes: int, alpha: float, dtype: torch.dtype
-) -> None:
+def test_refine_matches_reference(seed: int, rows: int, classes: int, alpha: float, dtype: torch.dtype) -> None:
     rng = np.random.default_rng(seed)
     aligned, cluster = distributions(rng, rows, classes), distributions(rng, rows, classes)
     got = refine(floats(aligned, dtype), floats(cluster, dtype), alpha)

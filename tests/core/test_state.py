@@ -110,9 +110,7 @@ def test_state_is_persistent_buffers_only(name: str) -> None:
         drive(part, step)
     assert not list(part.parameters())
     assert set(dict(part.named_buffers())) == set(part.state_dict()) == names
-    loose = [
-        k for k, v in vars(part).items() if isinstance(v, Tensor | list | dict | np.ndarray) and k[0] != "_"
-    ]
+    loose = [k for k, v in vars(part).items() if isinstance(v, Tensor | list | dict | np.ndarray) and k[0] != "_"]
     assert not loose
 
 

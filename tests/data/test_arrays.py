@@ -57,9 +57,7 @@ def test_rows_of_numbers_are_features(tmp_path: Path, dtype: Any) -> None:
         (np.array([True, False, True, True]), [1, 0, 1, 1], ("0", "1")),
     ],
 )
-def test_labels_of_every_kind(
-    tmp_path: Path, y: np.ndarray, labels: list[int], names: tuple[str, ...]
-) -> None:
+def test_labels_of_every_kind(tmp_path: Path, y: np.ndarray, labels: list[int], names: tuple[str, ...]) -> None:
     train = load(tmp_path, {"x": NCHW, "y": y}).train
     assert (train.labels.tolist(), train.class_names) == (labels, names)
 

@@ -29,9 +29,7 @@ def cifar_batch(number: int, kind: str) -> tuple[np.ndarray, list[int]]:
 
 def cifar_files(kind: str, *, binary: bool, protocol: int = 2) -> dict[str, bytes]:
     """The files of a tiny CIFAR: 4 images a batch."""
-    names = (
-        [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"] if kind == "cifar10" else ["train", "test"]
-    )
+    names = [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"] if kind == "cifar10" else ["train", "test"]
     classes = [f"class {i:02}" for i in range(10 if kind == "cifar10" else 100)]
     result: dict[str, bytes] = {}
     for number, name in enumerate(names):
@@ -82,9 +80,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("kind", "binary", "folder", "archive"), FORMS)
-def test_cifar_batches_in_every_form(
-    tmp_path: Path, kind: str, binary: bool, folder: str, archive: str | None
-) -> None:
+def test_cifar_batches_in_every_form(tmp_path: Path, kind: str, binary: bool, folder: str, archive: str | None) -> None:
     place(tmp_path, folder, cifar_files(kind, binary=binary), archive)
     bundle = DATASETS[kind](SourceOptions(root=tmp_path))
     batches = 5 if kind == "cifar10" else 1
@@ -107,9 +103,7 @@ def test_cifar_batches_in_every_form(
 def test_cifar_pickles_of_every_protocol(tmp_path: Path, protocol: int) -> None:
     place(tmp_path, "", cifar_files("cifar10", binary=False, protocol=protocol))
     train = DATASETS["cifar10"](SourceOptions(root=tmp_path)).train
-    np.testing.assert_array_equal(
-        train.read(np.arange(4)).numpy(), cifar_batch(0, "cifar10")[0].reshape(4, 3, 32, 32)
-    )
+    np.testing.assert_array_equal(train.read(np.arange(4)).numpy(), cifar_batch(0, "cifar10")[0].reshape(4, 3, 32, 32))
 
 
 class Malicious:
@@ -122,9 +116,7 @@ class Malicious:
 
 @pytest.mark.parametrize("where", ["data_batch_1", "batches.meta", "test_batch"])
 @pytest.mark.parametrize("archive", [None, "cifar-10-python.tar.gz"])
-def test_a_malicious_pickle_is_refused_without_running(
-    tmp_path: Path, where: str, archive: str | None
-) -> None:
+def test_a_malicious_pickle_is_refused_without_running(tmp_path: Path, where: str, archive: str | None) -> None:
     target = tmp_path / "ran"
     files = cifar_files("cifar10", binary=False)
     files[where] = pickle.dumps({b"data": Malicious((os.mkdir, (str(target),)))})

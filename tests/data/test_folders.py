@@ -29,9 +29,7 @@ def test_class_folders_are_the_classes(tmp_path: Path) -> None:
     assert (bundle.train.class_names, bundle.test) == (("cat", "dog"), None)
     assert bundle.train.labels.tolist() == [0, 0, 0, 1, 1]
     assert list(bundle.train.ids)[-1] == "dog/001.png"
-    np.testing.assert_array_equal(
-        bundle.train.read(np.array([4]))[0].permute(1, 2, 0).numpy(), gradient(8, 8, shift=3)
-    )
+    np.testing.assert_array_equal(bundle.train.read(np.array([4]))[0].permute(1, 2, 0).numpy(), gradient(8, 8, shift=3))
     assert bundle.hints.flip
 
 

@@ -53,9 +53,7 @@ def test_fashion_mnist_looks_in_debians_folder(tmp_path: Path, monkeypatch: pyte
 def test_a_wrong_root_says_what_was_expected_and_found(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
     (tmp_path / "images").mkdir()
-    with pytest.raises(
-        DataError, match=r"train-images-idx3-ubyte.*Found: images/, notes\.txt\..*github"
-    ) as caught:
+    with pytest.raises(DataError, match=r"train-images-idx3-ubyte.*Found: images/, notes\.txt\..*github") as caught:
         DATASETS["fashion-mnist"](SourceOptions(root=tmp_path))
     assert str(tmp_path) in str(caught.value)
 

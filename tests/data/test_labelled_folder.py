@@ -27,11 +27,7 @@ def load(root: Path, text: str | bytes, **options: object) -> DataBundle:
 
 def known(bundle: DataBundle) -> dict[str, str]:
     train = bundle.train
-    return {
-        name: train.class_names[label]
-        for name, label in zip(train.ids, train.labels, strict=True)
-        if label >= 0
-    }
+    return {name: train.class_names[label] for name, label in zip(train.ids, train.labels, strict=True) if label >= 0}
 
 
 EXPECTED = {"1.png": "cat", "sub/3.png": "dog", "sub/deep/4, really.png": "cat"}
@@ -69,9 +65,7 @@ def test_labels_are_read_however_they_are_written(root: Path, text: str | bytes)
 def test_the_pixels_belong_to_the_named_files(root: Path) -> None:
     train = load(root, "1.png,cat\nsub/3.png,dog\n").train
     place = list(train.ids).index("sub/3.png")
-    np.testing.assert_array_equal(
-        train.read(np.array([place]))[0].permute(1, 2, 0).numpy(), gradient(8, 8, shift=18)
-    )
+    np.testing.assert_array_equal(train.read(np.array([place]))[0].permute(1, 2, 0).numpy(), gradient(8, 8, shift=18))
 
 
 def test_the_labels_file_may_lie_elsewhere(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import zipfile
 from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,7 @@ from protocon.data.fileset import FileListing, Members, make_bundle
 from protocon.data.imageset import ArrayImages, FeatureArray, ImageSet
 from protocon.data.loader import Loader, RawBatch
 from protocon.data.options import SourceOptions
+from protocon.data.sources import DATASETS
 from protocon.data.splits import Split, make_split
 from protocon.data.stores import FolderStore
 from protocon.errors import DataError
@@ -85,6 +87,21 @@ def test_streaming_equals_resident_with_any_number_of_workers(tmp_path: Path) ->
         assert identical([batch for epoch in range(2) for batch in stream.epoch(epoch)], expected), workers
 
 
+def test_workers_do_not_disturb_each_other_in_one_archive(tmp_path: Path) -> None:
+    for i in range(COUNT):
+        save_png(tmp_path / "d" / "abc"[i % 3] / f"{i:02}.png", gradient(40, 40, shift=5 * i))
+    with zipfile.ZipFile(tmp_path / "d.zip", "w") as archive:
+        for path in (tmp_path / "d").rglob("*.png"):
+            archive.write(path, path.relative_to(tmp_path / "d").as_posix())
+    held = DATASETS["imagefolder"](SourceOptions(root=tmp_path / "d")).train
+    packed = DATASETS["imagefolder"](SourceOptions(root=tmp_path / "d.zip", storage="stream")).train
+    split = make_split(held, per_class=2)
+    stream, resident = loader(packed, split, workers=3), loader(held, split)
+    for epoch in range(4):
+        packed.read(np.arange(3))  # the parent reads at the same time
+        assert identical(list(stream.epoch(epoch)), list(resident.epoch(epoch)))
+
+
 def test_any_epoch_can_be_had_first_and_left_early(tmp_path: Path) -> None:
     held, streamed = file_sets(tmp_path)
     split = make_split(held, per_class=2, seed=1)
@@ -112,9 +129,7 @@ def test_features_go_the_same_way() -> None:
     split = make_split(features, per_class=2)
     batches = list(loader(features, split).epoch(0))
     assert identical(list(loader(features, split, resident=False).epoch(0)), batches)
-    assert torch.equal(
-        batches[0].unlabelled, features.tensor[torch.from_numpy(split.unlabelled)[batches[0].index]]
-    )
+    assert torch.equal(batches[0].unlabelled, features.tensor[torch.from_numpy(split.unlabelled)[batches[0].index]])
 
 
 def test_reading_draws_nothing_from_torchs_generator(tmp_path: Path) -> None:
@@ -172,9 +187,7 @@ def test_evaluation_shares_out_every_image_once(world_size: int) -> None:
     parts = [
         [
             int(i)
-            for batch in evaluation_batches(
-                images, batch_size=4, device=CPU, rank=rank, world_size=world_size
-            )
+            for batch in evaluation_batches(images, batch_size=4, device=CPU, rank=rank, world_size=world_size)
             for i in batch.index
         ]
         for rank in range(world_size)

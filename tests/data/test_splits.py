@@ -61,9 +61,7 @@ def test_a_seed_always_chooses_the_same_and_another_seed_others() -> None:
     assert same(one, again)
     assert one.labelled.tolist() != other.labelled.tolist()
     # Pinned: a published seed must name these images for ever.
-    assert (
-        one.labelled.tolist() == make_split(images(shift=9), per_class=3, seed=1).labelled.tolist() == PINNED
-    )
+    assert one.labelled.tolist() == make_split(images(shift=9), per_class=3, seed=1).labelled.tolist() == PINNED
 
 
 PINNED = [1, 16, 20, 21, 25, 26, 32, 37, 43]

@@ -17,7 +17,7 @@ EPOCHS = 4
 WARMUP = f"centroid_warmup={EPOCHS // 2}"  # both centroid schedules are in the run
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """The process died."""
 
 
@@ -32,7 +32,7 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, epochs: int) -> None:
     def save_and_die(folder: Path, epoch: int, *args: Any, **kwargs: Any) -> Path:
         path = save(folder, epoch, *args, **kwargs)
         if epoch == epochs:
-            raise Stopped
+            raise StoppedError
         return path
 
     monkeypatch.setattr(trainer, "save_checkpoint", save_and_die)
@@ -60,7 +60,7 @@ def test_same_seed_same_bits_and_resuming_changes_nothing(
         out = tmp_path / f"stopped-{epochs}"
         with monkeypatch.context() as patch:
             stop_after(patch, epochs)
-            with pytest.raises(Stopped):
+            with pytest.raises(StoppedError):
                 small_run(out, *overrides, method=method)
         resumed = Path(small_run(out, *overrides, method=method, resume=True)["run"])
         assert_same_run(whole, resumed)
@@ -112,14 +112,12 @@ def test_resume_refuses_other_settings(tmp_path: Path) -> None:
         small_run(tmp_path, "epochs=2", "lr=0.5", method="supervised", resume=True)
 
 
-def test_damaged_checkpoint_is_noticed_and_the_one_before_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damaged_checkpoint_is_noticed_and_the_one_before_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     overrides = overrides_for("protocon")
     whole = Path(small_run(tmp_path / "whole", *overrides)["run"])
     with monkeypatch.context() as patch:
         stop_after(patch, 3)
-        with pytest.raises(Stopped):
+        with pytest.raises(StoppedError):
             small_run(tmp_path / "stopped", *overrides)
     newest = next((tmp_path / "stopped").glob("*/checkpoints/epoch-00003.safetensors"))
     content = bytearray(newest.read_bytes())

@@ -86,9 +86,7 @@ def simmatch_refined(q: Floats, p: Floats, labels: Ints, alpha: float) -> Floats
     return np.asarray(out, dtype=np.float64)
 
 
-def simmatch_bank(
-    writes: Sequence[tuple[int, Floats]], size: int, dim: int, momentum: float
-) -> tuple[Floats, Bools]:
+def simmatch_bank(writes: Sequence[tuple[int, Floats]], size: int, dim: int, momentum: float) -> tuple[Floats, Bools]:
     """Eq. 12 after a sequence of writes (image, embedding); the first fills a place as it is."""
     bank, seen = np.zeros((size, dim)), np.zeros(size, dtype=np.bool_)
     for image, embedding in writes:

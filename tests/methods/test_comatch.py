@@ -22,9 +22,7 @@ def bank_after(past: list[Seen], size: int) -> list[tuple[Floats, Floats]]:
     for number, seen in enumerate(past):
         believed = aligned(seen.probs, [earlier.probs for earlier in past[:number]])
         bank += list(zip(seen.embeddings, believed, strict=True))
-        bank += [
-            (z, one_hot(int(y), CLASSES)) for z, y in zip(seen.labelled_embeddings, seen.targets, strict=True)
-        ]
+        bank += [(z, one_hot(int(y), CLASSES)) for z, y in zip(seen.labelled_embeddings, seen.targets, strict=True)]
     return bank[-size:]
 
 
@@ -98,9 +96,7 @@ def test_similar_images_in_the_memory_pull_the_pseudo_label_to_their_class() -> 
 def test_contrast_pulls_images_of_one_pseudo_label_together() -> None:
     q = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     graph = pseudo_label_graph(q, threshold=0.8)
-    z = torch.nn.functional.normalize(
-        torch.tensor([[1.0, 0.0], [0.2, 1.0], [0.5, -1.0]]), dim=-1
-    ).requires_grad_()
+    z = torch.nn.functional.normalize(torch.tensor([[1.0, 0.0], [0.2, 1.0], [0.5, -1.0]]), dim=-1).requires_grad_()
     torch.autograd.backward(graph_contrastive_loss(z, z, graph, temperature=0.2))
     assert z.grad is not None
     moved = torch.nn.functional.normalize(z.detach() - 0.01 * z.grad, dim=-1)

@@ -32,9 +32,7 @@ def test_debiaspl_without_strength_is_fixmatch() -> None:
 
 @pytest.mark.parametrize("soft", [True, False])
 @pytest.mark.parametrize("joint", [True, False])
-@pytest.mark.parametrize(
-    ("name", "off"), [("comatch", {"lambda_ctr": 0.0}), ("simmatch", {"lambda_in": 0.0})]
-)
+@pytest.mark.parametrize(("name", "off"), [("comatch", {"lambda_ctr": 0.0}), ("simmatch", {"lambda_in": 0.0})])
 def test_without_smoothing_and_embedding_loss_it_is_fixmatch_with_alignment(
     name: str, off: dict[str, Any], soft: bool, joint: bool
 ) -> None:

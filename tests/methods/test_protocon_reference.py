@@ -60,9 +60,7 @@ def losses(batch: Batch, record: reference.StepRecord, protos: reference.Floats)
         "loss_x": reference.supervised_loss(labelled[:, :CLASSES], batch.targets.numpy()),
         "loss_u": reference.unlabelled_loss(strong[:, :CLASSES], record.refined, record.reliable),
         "loss_p": reference.prototypical_loss(strong[:, CLASSES:], protos, hard, temperature=0.1),
-        "loss_c": reference.consistency_loss(
-            weak[:, CLASSES:], strong[:, CLASSES:], record.reliable, temperature=0.1
-        ),
+        "loss_c": reference.consistency_loss(weak[:, CLASSES:], strong[:, CLASSES:], record.reliable, temperature=0.1),
     }
 
 

@@ -37,9 +37,7 @@ def test_a_step_is_the_papers_once_the_bank_is_full(momentum: float) -> None:
     own = aligned(seen.probs, [earlier.probs for earlier in past])
     weak = [reference.simmatch_similarity(z, bank, TEMPERATURE) for z in seen.embeddings]
     strong = [reference.simmatch_similarity(z, bank, TEMPERATURE) for z in seen.strong_embeddings[0]]
-    refined = np.array(
-        [reference.simmatch_refined(q, p, labels, 0.6) for q, p in zip(weak, own, strict=True)]
-    )
+    refined = np.array([reference.simmatch_refined(q, p, labels, 0.6) for q, p in zip(weak, own, strict=True)])
     target = np.array([reference.simmatch_calibrated(q, p, labels) for q, p in zip(weak, own, strict=True)])
     reliable = (refined.max(axis=1) >= 0.6).astype(np.float64)
     assert 0 < reliable.mean() < 1
@@ -107,9 +105,7 @@ def test_a_labelled_image_nearby_pulls_the_pseudo_label_to_its_class() -> None:
     similarity = bank.logits(place[None], temperature=0.1).softmax(-1)
     summed = aggregate(similarity, bank.labels, classes=4)
     assert float(summed[0, 2]) > 0.99
-    back = calibrate(
-        torch.full((1, LABELLED), 1 / LABELLED), torch.tensor([[0.0, 0.0, 1.0, 0.0]]), bank.labels
-    )
+    back = calibrate(torch.full((1, LABELLED), 1 / LABELLED), torch.tensor([[0.0, 0.0, 1.0, 0.0]]), bank.labels)
     assert torch.equal(back[0] > 0, bank.labels == 2)
 
 

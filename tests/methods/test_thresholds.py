@@ -135,9 +135,7 @@ def test_fairness_matches_reference(seed: int, n: int, classes: int, retained: f
 def test_fairness_without_reliable_rows_is_zero_and_has_a_gradient() -> None:
     logits = torch.zeros(3, 4, requires_grad=True)
     uniform = torch.full((4,), 0.25)
-    loss = fairness_loss(
-        logits.softmax(-1), torch.zeros(3, dtype=torch.bool), marginal=uniform, histogram=uniform
-    )
+    loss = fairness_loss(logits.softmax(-1), torch.zeros(3, dtype=torch.bool), marginal=uniform, histogram=uniform)
     torch.autograd.backward(loss)
     assert float(loss.detach()) == 0.0
     assert logits.grad is not None

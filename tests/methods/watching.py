@@ -60,17 +60,14 @@ def supervised(seen: Seen) -> float:
     """L_x."""
     classes = seen.labelled_logits.shape[1]
     losses = [
-        cross_entropy(one_hot(int(y), classes), row)
-        for y, row in zip(seen.targets, seen.labelled_logits, strict=True)
+        cross_entropy(one_hot(int(y), classes), row) for y, row in zip(seen.targets, seen.labelled_logits, strict=True)
     ]
     return float(np.mean(losses))
 
 
 def unlabelled(targets: Floats, weights: Floats, logits: Floats) -> float:
     """L_u: mean over all rows of weight · H(target, softmax(logits))."""
-    return float(
-        np.mean([w * cross_entropy(t, row) for t, w, row in zip(targets, weights, logits, strict=True)])
-    )
+    return float(np.mean([w * cross_entropy(t, row) for t, w, row in zip(targets, weights, logits, strict=True)]))
 
 
 def hard(probs: Floats) -> Floats:

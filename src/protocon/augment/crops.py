@@ -15,13 +15,9 @@ _TRIES = 10
 def check_scale(scale: tuple[float, float], ratio: tuple[float, float]) -> None:
     """Raise `ConfigError` unless the shares of area are in (0, 1], the ratios positive, and both in order."""
     if not 0.0 < scale[0] <= scale[1] <= 1.0:
-        raise ConfigError(
-            f"A crop's scale is (low, high), shares of the area with 0 < low <= high <= 1; got {scale}."
-        )
+        raise ConfigError(f"A crop's scale is (low, high), shares of the area with 0 < low <= high <= 1; got {scale}.")
     if not 0.0 < ratio[0] <= ratio[1]:
-        raise ConfigError(
-            f"A crop's ratio is (low, high), width over height with 0 < low <= high; got {ratio}."
-        )
+        raise ConfigError(f"A crop's ratio is (low, high), width over height with 0 < low <= high; got {ratio}.")
 
 
 def random_boxes(

@@ -82,9 +82,7 @@ def affine(images: Tensor, matrix: Tensor) -> Tensor:
     index = across.add_(down, alpha=width + 2).add_(width + 3).view(count, -1).long()
     # The bytes of a pixel travel as one 32-bit word: one look-up a pixel instead of one a channel.
     bands = images.unbind(1)
-    words = (
-        images[:, 0] if channels == 1 else torch.stack([*bands, bands[0]], dim=-1).view(torch.int32)[..., 0]
-    )
+    words = images[:, 0] if channels == 1 else torch.stack([*bands, bands[0]], dim=-1).view(torch.int32)[..., 0]
     moved = F.pad(words, (1, 1, 1, 1)).view(count, -1).gather(1, index).view(count, height, width)
     if channels == 1:
         return moved.unsqueeze(1)

@@ -12,7 +12,7 @@ from protocon.augment.batches import sort_groups
 
 BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
 _RED, _GREEN, _BLUE = 0.299, 0.587, 0.114  # ITU-R 601-2, as PIL
-_SUM_STEPS = 4096.0  # of 1: rows of up to 4,096 pixels stay below 2^24
+_SUM_STEPS = 4096.0
 
 
 def jitter(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
@@ -53,16 +53,22 @@ def adjust(images: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
     Factor 0 gives black, the mean grey or the grey image; 1 the image; above 1 goes away from those.
     """
     one_channel = images.shape[1] == 1
-    grey = luma(images)
-    # Whole numbers, in rows exact in float32, add up to the same in any order: the mean does not depend on the batch.
-    steps = (grey * _SUM_STEPS).round_().sum(dim=3).long().sum(dim=(1, 2))
-    mean = steps.float() / (_SUM_STEPS * grey.shape[2] * grey.shape[3])
-    kept = (kind == HUE) | ((kind == SATURATION) & one_channel)
-    scale = torch.where(kept, 1.0, factor)
-    offset = torch.where(kind == CONTRAST, (1.0 - factor) * mean, 0.0)
-    towards_grey = torch.where((kind == SATURATION) & ~kept, 1.0 - factor, 0.0)
-    grey = grey.mul(towards_grey[:, None, None, None]).add_(offset[:, None, None, None])
-    return images.mul_(scale[:, None, None, None]).add_(grey).clamp_(0.0, 1.0)
+    toned = kind == SATURATION
+    kept = (kind == HUE) | (toned & one_channel)
+    scale = torch.where(kept, 1.0, factor)[:, None, None, None]
+    offset = torch.where(kind == CONTRAST, (1.0 - factor) * _mean_luma(images), 0.0)[:, None, None, None]
+    if not one_channel:
+        towards_grey = torch.where(toned, 1.0 - factor, 0.0)[:, None, None, None]
+        offset = luma(images).mul_(towards_grey).add_(offset)
+    return torch.addcmul(offset, images, scale, out=images).clamp_(0.0, 1.0)
+
+
+def _mean_luma(images: Tensor) -> Tensor:
+    """Mean grey level, (n,). Rows are summed as floats, each by itself; their sums as whole numbers, which add up to
+    the same in any order: so an image's mean does not depend on its batch."""
+    rows = (images.sum(dim=3) * _SUM_STEPS).round_().long().sum(dim=2)
+    means = rows.float() / (_SUM_STEPS * images.shape[2] * images.shape[3])
+    return luma(means[:, :, None, None])[:, 0, 0, 0]
 
 
 def luma(images: Tensor) -> Tensor:

@@ -88,13 +88,9 @@ class RandAugmentView:
 
     def __post_init__(self) -> None:
         if self.ops < 0 or not self.pool:
-            raise ConfigError(
-                f"RandAugment takes ops >= 0 and a pool of operations; got {self.ops}, {self.pool}."
-            )
+            raise ConfigError(f"RandAugment takes ops >= 0 and a pool of operations; got {self.ops}, {self.pool}.")
         if not (0.0 <= self.probability <= 1.0 and 0.0 <= self.cutout <= 1.0):
-            raise ConfigError(
-                f"probability and cutout are in [0, 1]; got {self.probability} and {self.cutout}."
-            )
+            raise ConfigError(f"probability and cutout are in [0, 1]; got {self.probability} and {self.cutout}.")
 
     def __call__(self, images: Tensor, keys: Tensor) -> Tensor:
         """Strong views, float32 (B, C, h, w): the weak view's size."""
@@ -125,9 +121,7 @@ class RandAugmentView:
 
     def _functions(self) -> tuple[dict[Function, int], list[int], list[list[float]]]:
         """The pool's functions with their number of parameters; each operation's function, and its padded unit."""
-        functions = {
-            entry.apply: len(entry.unit) for entry in self.pool if entry.apply is not colour.identity
-        }
+        functions = {entry.apply: len(entry.unit) for entry in self.pool if entry.apply is not colour.identity}
         index = {function: number for number, function in enumerate(functions)}
         numbers = [index.get(entry.apply, -1) for entry in self.pool]
         width = max(len(entry.unit) for entry in self.pool)

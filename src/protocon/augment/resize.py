@@ -33,9 +33,7 @@ def resized_crops(images: Tensor, boxes: Tensor, size: int, flip: Tensor | None 
     return _resample_rows(narrow, *_taps(top, box_height, size, longest=height, flip=None))
 
 
-def _taps(
-    start: Tensor, extent: Tensor, size: int, *, longest: int, flip: Tensor | None
-) -> tuple[Tensor, Tensor]:
+def _taps(start: Tensor, extent: Tensor, size: int, *, longest: int, flip: Tensor | None) -> tuple[Tensor, Tensor]:
     """Which source rows make each output row, and their weights: int64 and float32 (n, size, taps).
 
     The number of taps is that of the largest possible crop, `longest`, so it does not depend on the batch; surplus

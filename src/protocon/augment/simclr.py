@@ -66,9 +66,7 @@ class SimCLRView:
         check_size(self.size)
         check_scale(self.scale, self.ratio)
         if not 0.0 <= self.strength <= 2.5:
-            raise ConfigError(
-                f"strength is in [0, 2.5], so that hue turns by half at most; got {self.strength}."
-            )
+            raise ConfigError(f"strength is in [0, 2.5], so that hue turns by half at most; got {self.strength}.")
         for name in ("jitter", "grey", "blur"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ConfigError(f"{name} is a probability, in [0, 1]; got {getattr(self, name)}.")

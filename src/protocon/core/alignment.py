@@ -47,9 +47,7 @@ class DistributionAlignment(nn.Module):
         """Mean prediction so far, (C,); uniform before the first batch."""
         rows = len(self.history)
         # Rows not yet written are masked out rather than sliced off: no host synchronisation.
-        filled = (torch.arange(rows, device=self.history.device) < self.received.clamp(1, rows)).to(
-            self.history.dtype
-        )
+        filled = (torch.arange(rows, device=self.history.device) < self.received.clamp(1, rows)).to(self.history.dtype)
         return filled @ self.history / filled.sum()
 
     def forward(self, probs: Tensor) -> Tensor:

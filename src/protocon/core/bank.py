@@ -28,15 +28,11 @@ class SampleBank(nn.Module):
         super().__init__()
         self.register_buffer("label", torch.full((size,), NOT_SEEN, dtype=smallest_integer(classes - 1)))
         self.register_buffer("reliable", torch.zeros(size, dtype=torch.bool))
-        self.register_buffer(
-            "assignment", torch.full((size, heads), NOT_SEEN, dtype=smallest_integer(clusters - 1))
-        )
+        self.register_buffer("assignment", torch.full((size, heads), NOT_SEEN, dtype=smallest_integer(clusters - 1)))
         self.register_buffer("similarity", torch.zeros(size, heads, dtype=torch.float16))
 
     @torch.no_grad()
-    def write(
-        self, index: Tensor, *, label: Tensor, reliable: Tensor, assignment: Tensor, similarity: Tensor
-    ) -> None:
+    def write(self, index: Tensor, *, label: Tensor, reliable: Tensor, assignment: Tensor, similarity: Tensor) -> None:
         """Store one global batch at positions `index` (n,), which must not repeat.
 
         Args:

@@ -41,9 +41,10 @@ def cluster_labels(
     cells = assignment.long() * classes + labels
     # float64: a cluster at ImageNet size sums hundreds of weights, and order must not matter visibly.
     mass = torch.bincount(cells, weights=similarity.double().clamp_(min=0), minlength=clusters * classes)
-    mass = mass.view(clusters, classes)
-    total = mass.sum(dim=1, keepdim=True)
-    return torch.where(total > 0, mass / total.clamp(min=1e-300), 1.0 / classes).float()
+    table = mass.view(clusters, classes).float()
+    total = table.sum(dim=1, keepdim=True)
+    # In place: at ImageNet size the table is most of the work.
+    return table.div_(total.clamp(min=1e-30)).masked_fill_(total <= 0, 1.0 / classes)
 
 
 def _subset_of_clusters(assignment: Tensor, fraction: float, key: int) -> Tensor:

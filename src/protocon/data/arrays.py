@@ -77,9 +77,7 @@ def _image_set(
         rows, chosen = x[index], labels[index]
     if rows.ndim == 2:
         if options.image_size is not None:
-            raise ConfigError(
-                f"image_size is {options.image_size}, but the arrays hold embeddings. Remove it."
-            )
+            raise ConfigError(f"image_size is {options.image_size}, but the arrays hold embeddings. Remove it.")
         features = torch.from_numpy(np.array(rows, dtype=np.float32))
         return FeatureArray(features, chosen, class_names, name="arrays", ids=ids)
     images = torch.from_numpy(channels_first(rows))
@@ -102,8 +100,7 @@ def channels_first(images: np.ndarray) -> np.ndarray:
     if first == last:
         what = "could be either" if first else "has channels in neither place"
         raise DataError(
-            f"Images of shape {images.shape}: expected (N, H, W, C) or (N, C, H, W) with 1 or 3 channels; "
-            f"this {what}."
+            f"Images of shape {images.shape}: expected (N, H, W, C) or (N, C, H, W) with 1 or 3 channels; this {what}."
         )
     return np.ascontiguousarray(images if first else images.transpose(0, 3, 1, 2))
 
@@ -128,9 +125,7 @@ def _read(root: Path, options: SourceOptions) -> _Content:
         content = _Content(loaded, y)
     else:
         if options.labels is not None:
-            raise ConfigError(
-                f"The option labels goes with an .npy file; {root} has labels inside. Remove it."
-            )
+            raise ConfigError(f"The option labels goes with an .npy file; {root} has labels inside. Remove it.")
         x = _one(loaded, _X_NAMES, root)
         if x is None:
             found = some(sorted(loaded), 8) or "none"

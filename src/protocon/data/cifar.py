@@ -142,9 +142,7 @@ def _tar_reader(kind: _Kind, archive: Path) -> _Read:
                 if file is None:
                     continue
                 if member.size > _MAX_BATCH_BYTES:
-                    raise DataError(
-                        f"{archive}: {member.name} has {member.size:,} bytes, too many for a batch."
-                    )
+                    raise DataError(f"{archive}: {member.name} has {member.size:,} bytes, too many for a batch.")
                 found[name] = file.read()
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
         raise DataError(f"{archive} is not a complete tar archive: {error}. Fetch it again.") from error

@@ -35,9 +35,7 @@ _TURNS = {
 }
 
 
-def decode_image(
-    file: BinaryIO, *, size: int, name: str, grey: bool = False, max_pixels: int = MAX_PIXELS
-) -> Tensor:
+def decode_image(file: BinaryIO, *, size: int, name: str, grey: bool = False, max_pixels: int = MAX_PIXELS) -> Tensor:
     """Read an image as uint8 (3, size, size), or (1, size, size) if `grey`.
 
     Args:
@@ -84,15 +82,12 @@ def _open(file: BinaryIO, name: str, max_pixels: int) -> Image.Image:
     try:
         image = Image.open(file, formats=_FORMATS)
     except UnidentifiedImageError as error:
-        raise DataError(
-            f"{name} is not an image that can be read. Expected one of {', '.join(_FORMATS)}."
-        ) from error
+        raise DataError(f"{name} is not an image that can be read. Expected one of {', '.join(_FORMATS)}.") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise DataError(f"{name} has too many pixels: {error} Scale it down.") from error
     if image.width * image.height > max_pixels:
         raise DataError(
-            f"{name} has {image.width} × {image.height} pixels, more than the limit of {max_pixels:,}. "
-            "Scale it down."
+            f"{name} has {image.width} × {image.height} pixels, more than the limit of {max_pixels:,}. Scale it down."
         )
     return image
 
@@ -111,9 +106,7 @@ def _eight_bits(image: Image.Image, name: str, *, grey: bool) -> Image.Image:
         values = np.asarray(image).astype(np.uint32)
         image = Image.fromarray(((values * 255 + 32767) // 65535).astype(np.uint8))
     elif image.mode in ("I", "F"):
-        raise DataError(
-            f"{name} has 32-bit pixels, whose range is not known. Save it with 8 or 16 bits a channel."
-        )
+        raise DataError(f"{name} has 32-bit pixels, whose range is not known. Save it with 8 or 16 bits a channel.")
     elif image.mode in _WITH_ALPHA or "transparency" in image.info:
         picture = image.convert("RGBA")
         white = Image.new("RGBA", picture.size, (255, 255, 255, 255))

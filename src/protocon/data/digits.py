@@ -23,9 +23,7 @@ def digits(options: SourceOptions) -> DataBundle:
     images = np.rint(values * (255 / 16)).astype(np.uint8).reshape(-1, 1, 8, 8)
     labels = labels.astype(np.int64)
     members = [np.flatnonzero(labels == label) for label in range(10)]
-    test = np.sort(
-        np.concatenate([m[np.arange(_TEST_PER_CLASS) * len(m) // _TEST_PER_CLASS] for m in members])
-    )
+    test = np.sort(np.concatenate([m[np.arange(_TEST_PER_CLASS) * len(m) // _TEST_PER_CLASS] for m in members]))
     train = np.setdiff1d(np.arange(len(labels)), test)
 
     def part(index: np.ndarray) -> ArrayImages:

@@ -3,7 +3,7 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -70,7 +70,7 @@ def sort_out(entries: list[FileEntry]) -> tuple[list[FileEntry], list[SkippedFil
     images: list[FileEntry] = []
     skipped: list[SkippedFile] = []
     for entry in entries:
-        suffix = PurePosixPath(entry.path).suffix.lower()
+        suffix = os.path.splitext(entry.path)[1].lower()  # noqa: PTH122  # a million times: ten times faster
         if is_hidden(entry.path):
             skipped.append(SkippedFile(entry.path, "hidden file"))
         elif suffix not in _SUFFIXES:

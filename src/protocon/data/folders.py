@@ -61,8 +61,7 @@ def list_class_folders(name: str, store: FileStore) -> FileListing:
     for folder in _TEST_NAMES:
         if folder in store.folders() and store.folders(folder):
             raise DataError(
-                f"{store.where} has {folder}/ with folders in it but no train/. "
-                "Put the training classes into train/."
+                f"{store.where} has {folder}/ with folders in it but no train/. Put the training classes into train/."
             )
     images, skipped = sort_out(entries)
     train, class_names = _training(store, images, "", skipped)

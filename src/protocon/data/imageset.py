@@ -37,9 +37,7 @@ class ImageSet(ABC):
     in_memory: bool = True
     """Whether `read` is a mere copy; else it decodes files."""
 
-    def __init__(
-        self, *, name: str, class_names: Iterable[str], labels: np.ndarray, ids: Iterable[str] | None
-    ) -> None:
+    def __init__(self, *, name: str, class_names: Iterable[str], labels: np.ndarray, ids: Iterable[str] | None) -> None:
         self.name = name
         self.class_names = tuple(class_names)
         self.labels = np.ascontiguousarray(labels, dtype=np.int64)
@@ -188,8 +186,7 @@ class FeatureArray(_TensorSet):
         bad = (~torch.isfinite(rows)).any(dim=1).nonzero().flatten()
         if len(bad):
             raise DataError(
-                f"{name}: {len(bad)} rows hold NaN or infinity, the first is row {int(bad[0])}. "
-                "Remove or repair them."
+                f"{name}: {len(bad)} rows hold NaN or infinity, the first is row {int(bad[0])}. Remove or repair them."
             )
         super().__init__(rows, labels, class_names, name=name, ids=ids, content=content)
 
@@ -224,9 +221,7 @@ class FileImages(ImageSet):
         for row, index in enumerate(indices):
             path = self.ids[int(index)]
             with self.store.open(path) as file:
-                images[row] = decode_image(
-                    file, size=self.image_size, grey=self.grey, name=self.store.full_name(path)
-                )
+                images[row] = decode_image(file, size=self.image_size, grey=self.grey, name=self.store.full_name(path))
         return images
 
     def subset(self, indices: np.ndarray) -> Self:

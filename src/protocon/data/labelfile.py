@@ -29,18 +29,12 @@ def read_label_rows(path: Path) -> list[LabelRow]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError as error:
-        raise DataError(
-            f"Labels file {path} does not exist. Expected a CSV with rows `file,label`."
-        ) from error
+        raise DataError(f"Labels file {path} does not exist. Expected a CSV with rows `file,label`.") from error
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"Labels file {path} is not UTF-8 text ({error.reason}). Save it as UTF-8."
-        ) from error
+        raise DataError(f"Labels file {path} is not UTF-8 text ({error.reason}). Save it as UTF-8.") from error
     except OSError as error:
         raise DataError(f"Labels file {path} cannot be read: {error.strerror}.") from error
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=_delimiter(text), skipinitialspace=True, strict=True
-    )
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), skipinitialspace=True, strict=True)
     rows: list[tuple[int, list[str]]] = []
     try:
         for fields in reader:

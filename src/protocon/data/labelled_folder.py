@@ -39,9 +39,7 @@ def folder(options: SourceOptions) -> DataBundle:
     if not images:
         raise wrong_place(root, "folder", _EXPECTED)
     labels, class_names = _match(path, read_label_rows(path), images, skipped, root)
-    return make_bundle(
-        FileListing("folder", store, class_names, Members(images, labels), None, skipped), options
-    )
+    return make_bundle(FileListing("folder", store, class_names, Members(images, labels), None, skipped), options)
 
 
 def _match(

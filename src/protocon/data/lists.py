@@ -80,9 +80,7 @@ def domainnet(options: SourceOptions) -> DataBundle:
     if options.domain not in DOMAINS:
         raise ConfigError(f"Dataset 'domainnet': domain is {options.domain!r}; choose {', '.join(DOMAINS)}.")
     domain = options.domain
-    expected = (
-        f"{domain}_train.txt and {domain}_test.txt with lines `path label`, and the images in {domain}/"
-    )
+    expected = f"{domain}_train.txt and {domain}_test.txt with lines `path label`, and the images in {domain}/"
     root = need_root(options, "domainnet", expected)
     if not root.is_dir():
         raise wrong_place(root, "domainnet", expected, _DOMAIN_GET)
@@ -120,9 +118,7 @@ def _from_domain_lists(root: Path, train_list: Path, test_list: Path) -> FileLis
 
     used = [(path, number) for path, number in test if number in places]
     class_names = tuple(names[number] for number in numbers)
-    return FileListing(
-        "domainnet", store, class_names, members(train_list, train), members(test_list, used), skipped
-    )
+    return FileListing("domainnet", store, class_names, members(train_list, train), members(test_list, used), skipped)
 
 
 def _read_domain_list(path: Path) -> list[tuple[str, int]]:

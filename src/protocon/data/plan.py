@@ -67,8 +67,7 @@ class Plan:
             )
         if self.labelled < 1 or self.unlabelled < 1:
             raise DataError(
-                f"{self.labelled} labelled and {self.unlabelled} unlabelled images; at least one of each is "
-                "needed."
+                f"{self.labelled} labelled and {self.unlabelled} unlabelled images; at least one of each is needed."
             )
         smallest = self.unlabelled // self.steps_per_epoch
         if smallest < self.world_size:
@@ -120,9 +119,7 @@ class Plan:
         """What stands at these consecutive positions of the stream of labelled permutations."""
         rounds, places = np.divmod(positions, self.labelled)
         pieces = [
-            permutation(self.labelled, self.seed, Purpose.LABELLED_ORDER, int(number))[
-                places[rounds == number]
-            ]
+            permutation(self.labelled, self.seed, Purpose.LABELLED_ORDER, int(number))[places[rounds == number]]
             for number in range(int(rounds[0]), int(rounds[-1]) + 1)
         ]
         return np.concatenate(pieces).astype(np.int64)

@@ -32,9 +32,7 @@ def save_split(split: Split, path: Path) -> None:
     }
     lines = [f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in head.items()]
     rows = [
-        json.dumps(
-            {"index": int(index), "label": split.class_names[int(label)], "id": name}, ensure_ascii=False
-        )
+        json.dumps({"index": int(index), "label": split.class_names[int(label)], "id": name}, ensure_ascii=False)
         for index, label, name in zip(split.labelled, split.labels, split.ids, strict=True)
     ]
     lines.append('  "labelled": [\n    ' + ",\n    ".join(rows) + "\n  ]")
@@ -76,9 +74,7 @@ def load_split(path: Path, images: ImageSet) -> Split:
     ids = tuple(images.ids[int(i)] for i in labelled[order])
     for index, name, place in zip(labelled[order], ids, order, strict=True):
         if content["labelled"][int(place)]["id"] != name:
-            raise DataError(
-                f"{path}: image {index} is {name!r}, not {content['labelled'][int(place)]['id']!r}."
-            )
+            raise DataError(f"{path}: image {index} is {name!r}, not {content['labelled'][int(place)]['id']!r}.")
     return Split(
         labelled=labelled[order],
         labels=np.array(labels, dtype=np.int64)[order],

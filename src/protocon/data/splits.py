@@ -105,7 +105,5 @@ def _wanted(
     if per_class is not None:
         return np.full(len(known), per_class), f"{per_class} a class"
     if fraction is not None:
-        return np.maximum(
-            proportional_counts(known, fraction), 1
-        ), f"{100 * fraction:g} % of the known labels"
+        return np.maximum(proportional_counts(known, fraction), 1), f"{100 * fraction:g} % of the known labels"
     return known, "all known labels"

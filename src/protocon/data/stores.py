@@ -4,7 +4,7 @@ import io
 import os
 import zipfile
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from protocon.errors import DataError
@@ -174,9 +174,7 @@ class ZipStore:
         try:
             member = self._zip().getinfo(name)
             if member.file_size > _MAX_MEMBER_BYTES:
-                raise DataError(
-                    f"{self.full_name(path)} has {member.file_size:,} bytes: too large for an image."
-                )
+                raise DataError(f"{self.full_name(path)} has {member.file_size:,} bytes: too large for an image.")
             return io.BytesIO(self._zip().read(member))
         except (KeyError, OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
             raise DataError(f"{self.full_name(path)} cannot be read from the archive: {error}.") from error
@@ -188,4 +186,4 @@ class ZipStore:
 
 def is_hidden(path: str) -> bool:
     """Whether a file is the system's own: `.DS_Store`, `.ipynb_checkpoints/…`, `__MACOSX/…`."""
-    return any(part.startswith(".") or part == "__MACOSX" for part in PurePosixPath(path).parts)
+    return "/." in f"/{path}" or "/__MACOSX/" in f"/{path}/"

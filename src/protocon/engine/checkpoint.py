@@ -45,9 +45,7 @@ def write_bytes(path: Path, content: bytes) -> None:
         aside.replace(path)
     except OSError as error:
         aside.unlink(missing_ok=True)
-        raise RunError(
-            f"cannot write {path}: {error.strerror or error}; what was there before is untouched"
-        ) from error
+        raise RunError(f"cannot write {path}: {error.strerror or error}; what was there before is untouched") from error
 
 
 def save_checkpoint(
@@ -106,9 +104,7 @@ def newest_checkpoint(folder: Path) -> tuple[Checkpoint | None, list[str]]:
 
 def _numbered(folder: Path) -> list[tuple[int, Path]]:
     found = [
-        (int(match[1]), path)
-        for path in folder.glob("epoch-*.safetensors")
-        if (match := _NAME.fullmatch(path.name))
+        (int(match[1]), path) for path in folder.glob("epoch-*.safetensors") if (match := _NAME.fullmatch(path.name))
     ]
     return sorted(found)
 

@@ -63,9 +63,7 @@ def resume_run(folder: RunFolder, console: Console | None = None) -> dict[str, A
     return fit(folder.config(), out=folder.path.parent, name=folder.path.name, resume=True, console=console)
 
 
-def _settle_folder(
-    session: Session, config: RunConfig, path: Path, resume: bool, console: Console
-) -> RunFolder | None:
+def _settle_folder(session: Session, config: RunConfig, path: Path, resume: bool, console: Console) -> RunFolder | None:
     """The folder to train in, with its config and split written; None on other processes than the first."""
     if distributed.rank() != 0:
         return None

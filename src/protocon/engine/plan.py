@@ -40,8 +40,7 @@ def describe_plan(config: RunConfig) -> dict[str, Any]:
             **session.method.summary(),
         },
         "memory": {
-            name: f"{size / 2**20:.1f} MiB"
-            for name, size in (*memory.items(), ("total", sum(memory.values())))
+            name: f"{size / 2**20:.1f} MiB" for name, size in (*memory.items(), ("total", sum(memory.values())))
         },
     }
 

@@ -56,9 +56,7 @@ class TrainedRun:
     def predict_files(self, paths: list[Path]) -> list[dict[str, Any]]:
         """Label and confidence of image files; a file that cannot be read gets an `error` instead."""
         if len(self.shape) == 1:
-            raise DataError(
-                "this run was trained on embeddings; give a .npy or .npz file of them, not images"
-            )
+            raise DataError("this run was trained on embeddings; give a .npy or .npz file of them, not images")
         channels, size = self.shape[0], self.shape[-1]
         rows: list[dict[str, Any]] = []
         decoded: list[Tensor] = []
@@ -116,9 +114,7 @@ def load_run(path: str | Path) -> TrainedRun:
         std=[1.0] * channels,
     )
     network.load_state_dict(tensors)
-    return TrainedRun(
-        network.to(memory_format=torch.channels_last).eval(), config, tuple(facts["class_names"]), shape
-    )
+    return TrainedRun(network.to(memory_format=torch.channels_last).eval(), config, tuple(facts["class_names"]), shape)
 
 
 def evaluate_run(run: TrainedRun) -> dict[str, Any]:

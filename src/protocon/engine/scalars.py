@@ -16,9 +16,7 @@ class ScalarLog:
     """
 
     def __init__(self, folder: Path, *, enabled: bool, first_epoch: int = 0) -> None:
-        self._writer = (
-            SummaryWriter(str(folder / "tensorboard"), purge_step=first_epoch or None) if enabled else None
-        )
+        self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=first_epoch or None) if enabled else None
 
     def write(self, row: dict[str, float]) -> None:
         """One epoch's numbers."""

@@ -133,9 +133,7 @@ def prepare(config: RunConfig, bundle: DataBundle | None = None) -> Session:
             f"all {len(train)} images have labels, so there is nothing unlabelled to learn from; "
             "lower labels_per_class or set data.include_labelled=true"
         )
-    resolved = resolve_auto(
-        config, shape=train.shape, flip=bundle.hints.flip, unlabelled=len(split.unlabelled)
-    )
+    resolved = resolve_auto(config, shape=train.shape, flip=bundle.hints.flip, unlabelled=len(split.unlabelled))
     config = resolved.config
     network = build_network(config, bundle)
     views = build_views(config, shape=train.shape, feature_std=network.std if len(train.shape) == 1 else None)

@@ -100,8 +100,7 @@ class Trainer:
         if method.uses_unlabelled:
             weak = views.weak(raw.unlabelled, fold(raw.keys, _WEAK))
             strong = tuple(
-                views.strong(raw.unlabelled, fold(raw.keys, _STRONG + number))
-                for number in range(method.strong_views)
+                views.strong(raw.unlabelled, fold(raw.keys, _STRONG + number)) for number in range(method.strong_views)
             )
         else:
             weak, strong = raw.unlabelled[:0].float(), ()
@@ -197,9 +196,7 @@ def build_trainer(session: Session, fabric: Fabric) -> Trainer:
         world_size=distributed.world_size(),
         workers=int(config.data.workers),
     )
-    return Trainer(
-        session, fabric, wrapped, averaged, wrapped_optimizer, loader, session.hidden_truth.to(device)
-    )
+    return Trainer(session, fabric, wrapped, averaged, wrapped_optimizer, loader, session.hidden_truth.to(device))
 
 
 def run_training(session: Session, fabric: Fabric, folder: RunFolder, console: Console) -> dict[str, Any]:
@@ -271,11 +268,7 @@ def summarise(trainer: Trainer, folder: RunFolder, seconds: float) -> dict[str, 
             "retention": last.get("retention"),
             "seconds": seconds if spent < seconds else spent,
         }
-        | {
-            key: last[key]
-            for key in ("clusters_in_use", "smallest_cluster", "largest_cluster")
-            if key in last
-        }
+        | {key: last[key] for key in ("clusters_in_use", "smallest_cluster", "largest_cluster") if key in last}
         | session.method.summary()
     )
 

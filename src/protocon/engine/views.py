@@ -35,11 +35,7 @@ def build_views(config: RunConfig, *, shape: tuple[int, ...], feature_std: Tenso
             lambda images: images,
         )
     size, flip = shape[-1], bool(views.flip)
-    weak = (
-        RandomCropFlip(size, flip=flip)
-        if views.weak == "crop"
-        else WeakView(flip=flip, translate=views.translate)
-    )
+    weak = RandomCropFlip(size, flip=flip) if views.weak == "crop" else WeakView(flip=flip, translate=views.translate)
     strong: View
     if views.strong == "simclr":
         strong = SimCLRView(size, strength=views.simclr_strength, flip=flip)

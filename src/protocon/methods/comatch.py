@@ -88,9 +88,7 @@ class CoMatch(FixMatchDA):
 
     def _contrast(self, strong: Outputs, other: Outputs, pseudo: Tensor) -> Tensor:
         """L_ctr over the global batch, since its graphs join every image with every other (Eq. 9-11)."""
-        graph = pseudo_label_graph(
-            gather_rows({"pseudo": pseudo})["pseudo"], threshold=self.config.graph_threshold
-        )
+        graph = pseudo_label_graph(gather_rows({"pseudo": pseudo})["pseudo"], threshold=self.config.graph_threshold)
         return graph_contrastive_loss(
             gather_with_gradient(strong.embeddings),
             gather_with_gradient(other.embeddings),

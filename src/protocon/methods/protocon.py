@@ -64,9 +64,7 @@ class ProtoCon(Method):
             heads=config.heads,
             seed=problem.seed,
         )
-        self.bank = SampleBank(
-            problem.unlabelled, classes=problem.classes, clusters=sizes.clusters, heads=config.heads
-        )
+        self.bank = SampleBank(problem.unlabelled, classes=problem.classes, clusters=sizes.clusters, heads=config.heads)
         self.prototypes = ClassPrototypes(problem.classes, problem.projection_dim)
         self.alignment = DistributionAlignment(
             problem.classes,
@@ -230,10 +228,7 @@ class ProtoCon(Method):
         """Members of each cluster in the bank, (H, K)."""
         assignment = self.bank.assignment.long()
         return torch.stack(
-            [
-                torch.bincount(column[column >= 0], minlength=self.sizes.clusters)
-                for column in assignment.unbind(1)
-            ]
+            [torch.bincount(column[column >= 0], minlength=self.sizes.clusters) for column in assignment.unbind(1)]
         )
 
     def _warming_up(self, progress: Progress) -> bool:

@@ -44,9 +44,7 @@ class SimMatch(FixMatchDA):
 
     def __init__(self, config: SimMatchConfig, problem: Problem) -> None:
         super().__init__(config, problem)
-        self.bank = LabelledBank(
-            problem.labelled_targets, dim=problem.projection_dim, momentum=config.bank_momentum
-        )
+        self.bank = LabelledBank(problem.labelled_targets, dim=problem.projection_dim, momentum=config.bank_momentum)
 
     def step(self, network: Forward, teacher: Forward, batch: Batch, progress: Progress) -> Step:  # noqa: ARG002
         """One iteration of the paper's Algorithm 1, with the bank as it stood before this batch.

@@ -16,9 +16,7 @@ _SLOPE = 0.1
 
 
 class _Block(nn.Module):
-    def __init__(
-        self, inputs: int, outputs: int, *, stride: int, activate_shortcut: bool, momentum: float
-    ) -> None:
+    def __init__(self, inputs: int, outputs: int, *, stride: int, activate_shortcut: bool, momentum: float) -> None:
         super().__init__()
         self.norm1 = nn.BatchNorm2d(inputs, momentum=momentum)
         self.conv1 = nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1, bias=False)
