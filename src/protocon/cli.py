@@ -2,11 +2,11 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -36,21 +36,10 @@ Overrides = Annotated[list[str] | None, typer.Argument(help="Settings as key=val
 
 def main() -> None:
     """Run the command line: exit code 1 for our errors, 2 for wrong usage."""
-    debug = "--debug" in sys.argv
     try:
-        app(standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
-    except click.UsageError as error:
-        error.show()
-        sys.exit(2)
-    except click.Abort:
-        sys.exit(130)
-    except KeyboardInterrupt:
-        Console(stderr=True).print("interrupted; --resume auto goes on from the last checkpoint")
-        sys.exit(130)
+        app()
     except ProtoConError as error:
-        if debug:
+        if "--debug" in sys.argv:
             raise
         Console(stderr=True).print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
@@ -119,7 +108,8 @@ def train(
 
     console = Console(stderr=True)
     if resume not in (None, "auto"):
-        _emit_result(as_json, resume_run(RunFolder(Path(str(resume))), console))
+        with _interruptible(console):
+            _emit_result(as_json, resume_run(RunFolder(Path(str(resume))), console))
         return
     config = _config(
         data=data,
@@ -135,7 +125,18 @@ def train(
     if dry_run:
         _dry_run(config, as_json)
         return
-    _emit_result(as_json, fit(config, out=out, name=name, resume=resume == "auto", console=console))
+    with _interruptible(console):
+        _emit_result(as_json, fit(config, out=out, name=name, resume=resume == "auto", console=console))
+
+
+@contextmanager
+def _interruptible(console: Console) -> Iterator[None]:
+    """Ctrl-C ends a run with a word on how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        console.print("interrupted; --resume auto goes on from the last checkpoint", highlight=False)
+        raise typer.Exit(130) from None
 
 
 def _emit_result(as_json: bool, result: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """Class folders, and ImageNet."""
 
+import os
 import zipfile
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import torch
 from protocon.data.imageset import DataBundle
 from protocon.data.options import SourceOptions
 from protocon.data.sources import DATASETS
+from protocon.data.stores import ZipStore
 from protocon.errors import DataError
 from tests.data.images import class_folders, gradient, save_png
 
@@ -87,6 +89,25 @@ def test_a_zip_reads_like_its_folder(tmp_path: Path) -> None:
     plain, packed = load(tmp_path / "d"), load(tmp_path / "d.zip", storage="stream")
     assert plain.train.fingerprint() == packed.train.fingerprint()
     assert torch.equal(plain.train.read(np.arange(3)), packed.train.read(np.arange(3)))
+
+
+def test_a_forked_process_opens_the_archive_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with zipfile.ZipFile(tmp_path / "d.zip", "w") as archive:
+        archive.writestr("a/1.png", b"x")
+    opened: list[Path] = []
+    real = zipfile.ZipFile
+
+    def count(path: Path) -> zipfile.ZipFile:
+        opened.append(path)
+        return real(path)
+
+    monkeypatch.setattr(zipfile, "ZipFile", count)
+    store = ZipStore(tmp_path / "d.zip")
+    assert store.open("1.png").read() == store.open("1.png").read() == b"x"
+    assert len(opened) == 1
+    monkeypatch.setattr(os, "getpid", lambda: -1)  # as in a child, which shares the parent's file position
+    assert store.open("1.png").read() == b"x"
+    assert len(opened) == 2
 
 
 def test_a_damaged_zip_is_named(tmp_path: Path) -> None:

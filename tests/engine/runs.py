@@ -25,6 +25,9 @@ def quiet() -> Console:
     return Console(quiet=True, stderr=True)
 
 
-def small_run(out: Path, *overrides: str, method: str = "protocon", **options: Any) -> dict[str, Any]:
+def small_run(
+    out: Path, *overrides: str, method: str = "protocon", labels_per_class: int = 2, resume: bool = False
+) -> dict[str, Any]:
     """Train and return the summary."""
-    return fit(small_config(*overrides, method=method), out=out, console=quiet(), **options)
+    config = small_config(*overrides, method=method, labels_per_class=labels_per_class)
+    return fit(config, out=out, console=quiet(), resume=resume)

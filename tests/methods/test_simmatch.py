@@ -85,6 +85,18 @@ def test_bank_takes_the_last_of_repeated_images(seed: int, momentum: float, batc
     assert bool(bank.ready()) == bool(seen.all())
 
 
+def test_what_is_written_does_not_depend_on_the_order_of_writes() -> None:
+    bank = LabelledBank(torch.arange(3), dim=4, momentum=0.7)
+    index, rows = torch.tensor([1, 0, 1, 1]), floats(unit_rows(np.random.default_rng(0), 4, 4))
+    for _ in range(2):  # the first embeddings of these images, then further ones
+        moved = bank.moved(index, rows)
+        assert torch.equal(moved[0], moved[2])
+        assert torch.equal(moved[0], moved[3])
+        bank.update(index, rows)
+        assert torch.equal(bank.embeddings[index], moved)
+        rows = rows.flip(0)
+
+
 def test_last_occurrence() -> None:
     assert last_occurrence(torch.tensor([3, 1, 3, 3, 1, 0])).tolist() == [3, 4, 3, 3, 4, 5]
 

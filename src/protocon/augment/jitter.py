@@ -1,7 +1,7 @@
 """Colour jitter on float batches, as torchvision's `ColorJitter`: brightness, contrast, saturation, hue.
 
-Images are float32 (n, C, H, W) in [0, 1], C = 1 or 3, and mostly changed in place; factors are (n,) float32. Nothing is rounded
-between steps. Brightness, contrast and saturation all are `scale · image + grey · luma(image) + offset`, clamped, with
+Images are float32 (n, C, H, W) in [0, 1], C = 1 or 3, and mostly changed in place; factors are (n,) float32. Nothing is
+rounded between steps. Brightness, contrast and saturation all are `scale · image + grey · luma(image) + offset`, clamped, with
 other coefficients; so the images of a batch take such a step together whichever of the three each of them does.
 """
 
@@ -64,8 +64,11 @@ def adjust(images: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
 
 
 def _mean_luma(images: Tensor) -> Tensor:
-    """Mean grey level, (n,). Rows are summed as floats, each by itself; their sums as whole numbers, which add up to
-    the same in any order: so an image's mean does not depend on its batch."""
+    """Mean grey level, (n,).
+
+    Rows are summed as floats, each by itself; their sums as whole numbers, which add up to the same in any order. So
+    an image's mean does not depend on its batch.
+    """
     rows = (images.sum(dim=3) * _SUM_STEPS).round_().long().sum(dim=2)
     means = rows.float() / (_SUM_STEPS * images.shape[2] * images.shape[3])
     return luma(means[:, :, None, None])[:, 0, 0, 0]

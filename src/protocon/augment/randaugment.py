@@ -130,7 +130,7 @@ class RandAugmentView:
     def draw(self, keys: Tensor) -> Draws:
         """What the images of these keys draw."""
         u = uniform(keys, Slot.RANDAUGMENT, 3 * self.ops + 2)
-        choice, level, luck, centre = u.split([self.ops, self.ops, self.ops, 2], dim=1)
+        choice, level, luck, centre = torch.split(u, [self.ops, self.ops, self.ops, 2], dim=1)
         operation = (choice * len(self.pool)).long().clamp_(max=len(self.pool) - 1)
         low = torch.tensor([entry.low for entry in self.pool], device=keys.device)[operation]
         high = torch.tensor([entry.high for entry in self.pool], device=keys.device)[operation]
@@ -144,8 +144,8 @@ def apply_each(pixels: Tensor, functions: dict[Function, int], chosen: Tensor, p
     `functions` says how many of an image's parameters (n, …) each function takes.
     """
     order, sizes = sort_groups(chosen, len(functions))
-    groups = list(pixels.index_select(0, order).split(sizes))
-    values = parameters[order].split(sizes)
+    groups = list(torch.split(pixels.index_select(0, order), sizes))
+    values = torch.split(parameters[order], sizes)
     for number, (function, width) in enumerate(functions.items(), start=1):
         if sizes[number]:
             groups[number] = function(groups[number], values[number][:, :width])

@@ -91,7 +91,7 @@ class SimCLRView:
     def _blur_and_restore(self, view: Tensor, order: Tensor, draws: Draws) -> Tensor:
         """Blur the chosen images and bring all back from `order` into the batch's order."""
         rows, sizes = sort_groups(draws.blurred[order].long() - 1, 1)
-        sharp, soft = rows.split(sizes)
+        sharp, soft = torch.split(rows, sizes)
         radius = visible_radius(round(_KERNEL_SHARE * self.size), _SIGMAS[1])
         blurry = gaussian_blur(view.index_select(0, soft), draws.sigma[order[soft]], radius=radius)
         return torch.cat([view.index_select(0, sharp), blurry]).index_select(0, torch.argsort(order[rows]))

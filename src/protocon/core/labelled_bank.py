@@ -59,16 +59,21 @@ class LabelledBank(nn.Module):
         """Similarities of (n, d) to every labelled image, over t, (n, M): before Eq. 3-4's softmax."""
         return embeddings @ self.embeddings.to(embeddings.dtype).T / temperature
 
-    @torch.no_grad()
-    def update(self, index: Tensor, embeddings: Tensor) -> None:
-        """Move towards new embeddings (n, d) of the labelled images `index` (n,), which may repeat.
+    def moved(self, index: Tensor, embeddings: Tensor) -> Tensor:
+        """Where new embeddings (n, d) move the labelled images `index` (n,), which may repeat: (n, d).
 
-        An image's first embedding is taken as it is. Of several in one batch the last counts.
+        An image's first embedding is taken as it is. Of several in one batch the last counts, in every
+        row of that image.
         """
-        # Every repeat of an image carries the same row, so it does not matter which write comes last.
         newest = embeddings[last_occurrence(index)].to(self.embeddings.dtype)
         kept = torch.where(self.seen[index], self.momentum, 0.0)[:, None].to(newest.dtype)
-        self.embeddings[index] = F.normalize(kept * self.embeddings[index] + (1.0 - kept) * newest, dim=-1)
+        return F.normalize(kept * self.embeddings[index] + (1.0 - kept) * newest, dim=-1)
+
+    @torch.no_grad()
+    def update(self, index: Tensor, embeddings: Tensor) -> None:
+        """Take in new embeddings (n, d) of labelled images `index` (n,); see `moved`."""
+        # Every repeat of an image carries the same row, so it does not matter which write comes last.
+        self.embeddings[index] = self.moved(index, embeddings)
         self.seen[index] = True
 
     def bytes(self) -> int:
