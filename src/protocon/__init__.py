@@ -1,1 +1,32 @@
 """ProtoCon: label-scarce semi-supervised image classification, with its baselines in one codebase."""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from protocon.config import RunConfig, build_config
+    from protocon.data.sources import DATASETS
+    from protocon.engine.fit import fit
+    from protocon.engine.runs import load_run
+    from protocon.methods import METHODS
+
+__all__ = ["DATASETS", "METHODS", "RunConfig", "build_config", "fit", "load_run"]
+
+_HOMES = {
+    "DATASETS": "protocon.data.sources",
+    "METHODS": "protocon.methods",
+    "RunConfig": "protocon.config",
+    "build_config": "protocon.config",
+    "fit": "protocon.engine.fit",
+    "load_run": "protocon.engine.runs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first asked for: the core can be used without the trainer's imports."""
+    if name == "__version__":
+        return version("protocon")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'protocon' has no attribute {name!r}")

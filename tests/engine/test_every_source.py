@@ -3,6 +3,7 @@
 import csv
 import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,7 @@ def test_train_works_on(
     assert (result["test_accuracy"] is None) == (layout == "folder")
 
 
-KINDS = {
+KINDS: dict[str, Callable[[Image.Image], Image.Image]] = {
     "grey.png": lambda image: image.convert("L"),
     "colour and alpha.png": lambda image: image.convert("RGBA"),
     "palette.png": lambda image: image.convert("P"),

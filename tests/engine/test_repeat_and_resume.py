@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from protocon.engine import trainer
-from protocon.engine.checkpoint import load_checkpoint
+from protocon.engine.checkpoint import load_checkpoint, save_checkpoint
 from protocon.engine.runfolder import RunFolder
 from protocon.errors import RunError
 from protocon.methods import METHODS
@@ -27,7 +27,7 @@ def overrides_for(method: str) -> list[str]:
 
 def stop_after(monkeypatch: pytest.MonkeyPatch, epochs: int) -> None:
     """Make training die right after the checkpoint of this many epochs was written."""
-    save = trainer.save_checkpoint
+    save = save_checkpoint
 
     def save_and_die(folder: Path, epoch: int, *args: Any, **kwargs: Any) -> Path:
         path = save(folder, epoch, *args, **kwargs)

@@ -33,7 +33,7 @@ def batches(count: int) -> list[Batch]:
     classes = torch.arange(UNLABELLED) % CLASSES
     images = centres[classes] + torch.randn(UNLABELLED, FEATURES, generator=generator)
     result = []
-    for number in range(count):
+    for _ in range(count):
         index = torch.randperm(UNLABELLED, generator=generator)[:30]
         targets = torch.arange(LABELLED) % CLASSES
         noise = torch.randn(30, FEATURES, generator=generator)
@@ -47,7 +47,6 @@ def batches(count: int) -> list[Batch]:
                 index=index,
             )
         )
-        assert number >= 0
     return result
 
 
@@ -59,7 +58,7 @@ def train(method: Method, network: Network, steps: list[Batch], *, first_epoch: 
         step = method.step(network, network, batch, progress)
         if step.loss is not None:
             optimizer.zero_grad()
-            step.loss.backward()
+            torch.autograd.backward(step.loss)
             optimizer.step()
         method.commit(step.rows, progress)
         if number % 2:
@@ -78,9 +77,9 @@ def test_without_clusters_and_extra_losses_it_is_fixmatch_da_with_soft_labels(jo
     for a, b in zip(log_ours, log_theirs, strict=True):
         for name in ("loss_x", "loss_u", "retention"):
             assert torch.equal(a[name], b[name])
-    for (name, a), (_, b) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
+    for (name, mine), (_, other) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
         if not name.startswith("projector"):
-            assert torch.equal(a, b), name
+            assert torch.equal(mine, other), name
     assert max(float(row["loss_u"]) for row in log_ours) > 0
 
 
@@ -127,7 +126,7 @@ def test_no_gradient_flows_through_the_weak_view(joint: bool) -> None:
         Progress(3, 6, 10, 20),
     )
     assert step.loss is not None
-    step.loss.backward()
+    torch.autograd.backward(step.loss)
     assert weak.grad is None or not weak.grad.any()
     assert strong.grad is not None
     assert strong.grad.any()

@@ -68,7 +68,7 @@ def test_a_missing_tensor_is_an_error_not_a_random_one(tmp_path: Path) -> None:
 
 def test_pickled_code_is_refused(tmp_path: Path) -> None:
     torch.save({"weight": torch.zeros(1), "hook": print}, tmp_path / "w.pth")
-    with pytest.raises(ConfigError, match="cannot|not a checkpoint"):
+    with pytest.raises(ConfigError, match="not a checkpoint"):
         loaded(tmp_path / "w.pth")
     (tmp_path / "text.pth").write_text("hello")
     with pytest.raises(ConfigError, match="not a checkpoint"):
