@@ -239,8 +239,8 @@ def main() -> None:
     crops = (draw_weak_crop, draw_simclr)
     results = {
         "32": compare(photographs(448, 32), fixmatch, plain, tuned, rounds),
-        "224_randaugment": compare(photographs(32, 224), fixmatch, plain, tuned, rounds),
-        "224_simclr": compare(photographs(32, 224), (RandomCropFlip(224), SimCLRView(224)), crops, crops, rounds),
+        "224_randaugment": compare(photographs(48, 224), fixmatch, plain, tuned, rounds),
+        "224_simclr": compare(photographs(48, 224), (RandomCropFlip(224), SimCLRView(224)), crops, crops, rounds),
     }
     summary: dict[str, object] = {f"ratio_to_pil_{name}": result["ratio_to_pil"] for name, result in results.items()}
     summary |= {"pairs_per_second": results, "rounds": rounds, "torch": torch.__version__}

@@ -1,4 +1,4 @@
-"""How long does the end of an epoch take at ImageNet size, and how much memory does the bank need?
+"""The end of an epoch at ImageNet size: how long it takes, and how much memory the bank needs.
 
 python benchmarks/epoch_end.py [--quick]
 """

@@ -6,7 +6,21 @@ from pathlib import Path
 import protocon
 
 PACKAGE = Path(protocon.__file__).parent
-ROOMS = ("foundations", "data", "augment", "networks", "core", "methods", "config", "auto", "engine", "cli", "__main__")
+ROOMS = (
+    "foundations",
+    "data",
+    "references",
+    "augment",
+    "networks",
+    "core",
+    "methods",
+    "config",
+    "auto",
+    "engine",
+    "results",
+    "cli",
+    "__main__",
+)
 FOUNDATIONS = ("draws", "types", "errors", "distributed")
 
 

@@ -7,8 +7,9 @@ from protocon.config import RunConfig
 
 _TINY_SIDE = 20
 _SMALL_SIDE = 64
-_TINY_STEPS = 560
+_TINY_STEPS = 1300
 _STEPS = 2**14
+_SHORT_RUN = 10_000
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ def resolve_auto(config: RunConfig, *, shape: tuple[int, ...], flip: bool, unlab
     encoder = "mlp-512" if embeddings else "wrn-10-1" if tiny else "wrn-28-2" if side <= _SMALL_SIDE else "resnet18"
     choose("network", "encoder", encoder, kind)
     choose("network", "projection_dim", 64 if side <= _SMALL_SIDE else 128, kind)
-    choose("optim", "batch_size", 32 if unlabelled < 5000 else 64, f"{unlabelled} unlabelled images")
+    # Small sets gain more from more steps than from larger batches.
+    choose("optim", "batch_size", 16 if unlabelled < 5000 else 64, f"{unlabelled} unlabelled images")
     steps_per_epoch = math.ceil(unlabelled / (int(config.optim.batch_size) * config.optim.mu))
     if config.optim.total_steps is not None:
         epochs = math.ceil(config.optim.total_steps / steps_per_epoch)
@@ -68,4 +70,10 @@ def resolve_auto(config: RunConfig, *, shape: tuple[int, ...], flip: bool, unlab
         passes = max(20, math.ceil(target / steps_per_epoch))
         choose("optim", "epochs", passes, f"about {target} steps in passes of {steps_per_epoch}")
         epochs = int(config.optim.epochs)
+    if "alignment" in type(config.method).model_fields:
+        balanced = config.data.labels_per_class is not None
+        reason = "labels_per_class says that classes are balanced" if balanced else "class frequencies are not known"
+        choose("method", "alignment", "dual" if balanced else "mean", reason)
+    steps = epochs * steps_per_epoch
+    choose("optim", "lr", 0.06 if steps < _SHORT_RUN else 0.03, f"{steps} steps")
     return Resolved(config, reasons, epochs, steps_per_epoch)

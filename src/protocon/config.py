@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, model_validator
@@ -93,6 +93,9 @@ class NetworkConfig(_Section):
     """Local file with encoder weights."""
     projection_dim: int | Auto = "auto"
     """d: 64 for small images, 128 for large ones."""
+    projector_norm: bool = True
+    """BatchNorm between the projector's two layers: without it projections start in a narrow cone, and clusters say
+    nothing for the first epochs."""
     norm_momentum: float = Field(default=0.1, gt=0, le=1)
     """BatchNorm's momentum in wide ResNets; FixMatch's very long runs use 0.001."""
 
@@ -108,7 +111,8 @@ class OptimConfig(_Section):
     """Passes over the unlabelled set."""
     total_steps: int | None = Field(default=None, ge=1)
     """Optimiser steps instead of epochs (rounded up to whole passes)."""
-    lr: float = Field(default=0.03, gt=0)
+    lr: Annotated[float, Field(gt=0)] | Auto = "auto"
+    """The paper's is 0.03; auto doubles it where there are only a few thousand steps."""
     momentum: float = Field(default=0.9, ge=0, lt=1)
     nesterov: bool = True
     weight_decay: float = Field(default=5e-4, ge=0)

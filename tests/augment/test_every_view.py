@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from protocon.augment import CentreView, RandAugmentView, RandomCropFlip, SimCLRView, View, WeakView
+from protocon.augment import CentreView, PixelView, RandAugmentView, RandomCropFlip, SimCLRView, View, WeakView
 from protocon.augment.batches import FLOAT_BLOCK, blocks, sort_groups
 from protocon.errors import DataError
 from tests.augment.samples import digits, photos, some_keys
 
-VIEWS: dict[str, View] = {
+VIEWS: dict[str, PixelView | SimCLRView] = {
     "weak": WeakView(flip=True),
     "crop": RandomCropFlip(20),
     "centre": CentreView(20),
@@ -30,10 +30,12 @@ every_kind = pytest.mark.parametrize("images", IMAGES.values(), ids=IMAGES)
 
 @every_view
 @every_kind
-def test_view_is_float_in_range_and_channels_last(view: View, images: Tensor) -> None:
+def test_view_is_float_in_range_and_channels_last(view: PixelView | SimCLRView, images: Tensor) -> None:
     before = images.clone()
     result = view(images, some_keys(50))
     size = (20, 20) if "size=20" in repr(view) else tuple(images.shape[2:])
+    if not isinstance(view, SimCLRView):
+        assert view.output_size(*images.shape[2:]) == size
     assert result.shape == (50, images.shape[1], *size)
     assert result.dtype == torch.float32
     assert result.is_contiguous(memory_format=torch.channels_last)
@@ -76,6 +78,18 @@ def test_view_does_not_depend_on_the_blocks(name: str) -> None:
     images, keys = photos(count, 96), some_keys(count)
     view = VIEWS[name]
     assert torch.equal(view(images, keys)[-6:], view(images[-6:], keys[-6:]))
+
+
+@pytest.mark.parametrize("name", ["randaugment-crop", "simclr"])
+def test_view_does_not_depend_on_the_number_of_threads(name: str) -> None:
+    images, keys = photos(12, 96), some_keys(12)
+    view = VIEWS[name]
+    alone = view(images, keys)
+    torch.set_num_threads(2)
+    try:
+        assert torch.equal(view(images, keys), alone)
+    finally:
+        torch.set_num_threads(1)
 
 
 @every_view

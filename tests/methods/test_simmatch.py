@@ -5,11 +5,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from protocon.core.labelled_bank import LabelledBank, aggregate, calibrate, last_occurrence
+from protocon.types import Outputs
 from tests.core.inputs import distributions, floats, ints, numpy64, quick, seeds, unit_rows
 from tests.methods import reference_methods as reference
-from tests.methods.harness import DIM, LABELLED, Run, build, loss_of, problem
+from tests.methods.harness import DIM, LABELLED, Run, build, loss_of, problem, progress
 from tests.methods.watching import aligned, supervised, unlabelled, watch
 from tests.reference import Floats
 
@@ -101,24 +103,27 @@ def test_last_occurrence() -> None:
     assert last_occurrence(torch.tensor([3, 1, 3, 3, 1, 0])).tolist() == [3, 4, 3, 3, 4, 5]
 
 
-def test_a_labelled_image_nearby_pulls_the_pseudo_label_to_its_class() -> None:
-    method = build("simmatch", alpha=0.5, alignment_window=1)
-    step = Run(method).look()
-    rows = step.rows
-    # All labelled images of class 2 lie where the unlabelled ones do, the others opposite.
+def test_labelled_images_nearby_pull_the_pseudo_label_to_their_class() -> None:
     place = torch.nn.functional.normalize(torch.ones(DIM), dim=0)
+
+    def undecided(x: Tensor) -> Outputs:
+        return Outputs(torch.zeros(len(x), 4), place.expand(len(x), DIM))
+
+    run = Run(build("simmatch", alpha=0.5, teacher="eman"), teacher=undecided)
+    first = run.look()
+    assert not (first.rows["refined"] == 2).any()
+    # All labelled images of class 2 lie where the unlabelled ones do, the others opposite.
     towards = torch.where((problem().labelled_targets == 2)[:, None], place, -place)
-    method.commit(
-        rows | {"labelled_index": torch.arange(LABELLED), "labelled_embeddings": towards},
-        progress=None,  # type: ignore[arg-type]
-    )
-    bank = method.bank
-    assert isinstance(bank, LabelledBank)
-    similarity = bank.logits(place[None], temperature=0.1).softmax(-1)
-    summed = aggregate(similarity, bank.labels, classes=4)
-    assert float(summed[0, 2]) > 0.99
-    back = calibrate(torch.full((1, LABELLED), 1 / LABELLED), torch.tensor([[0.0, 0.0, 1.0, 0.0]]), bank.labels)
-    assert torch.equal(back[0] > 0, bank.labels == 2)
+    filled = {"labelled_index": torch.arange(LABELLED), "labelled_embeddings": towards}
+    run.method.commit(first.rows | filled, progress(0))
+    assert (run.look().rows["refined"] == 2).all()
+
+
+def test_a_sure_class_keeps_similarity_to_its_own_images_alone() -> None:
+    labels = problem().labelled_targets
+    sure = torch.tensor([[0.0, 0.0, 1.0, 0.0]])
+    kept = calibrate(torch.full((1, LABELLED), 1 / LABELLED), sure, labels)
+    assert torch.allclose(kept[0], (labels == 2) / 3)
 
 
 def test_the_bank_is_silent_until_every_labelled_image_is_in_it() -> None:

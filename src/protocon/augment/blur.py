@@ -1,44 +1,55 @@
 """Gaussian blur of a batch, each image with its own width: two passes of a one-dimensional kernel."""
 
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+_SIGMAS = 3.5  # taps beyond weigh 1 / 2,000 together
 
-def gaussian_blur(images: Tensor, sigma: Tensor, *, radius: int) -> Tensor:
-    """Blur float images (n, C, H, W) with a Gaussian of standard deviation `sigma` (n,) pixels, borders reflected.
 
-    The kernel has 2 · radius + 1 taps; a radius beyond the image is cut down to it.
+def visible_radius(sigma: Tensor, *, kernel: int) -> Tensor:
+    """Taps on either side that count, (n,) int64: those of a kernel of `kernel` taps, up to 3.5 sigma."""
+    return (sigma * _SIGMAS).ceil().long().clamp_(max=kernel // 2)
+
+
+def gaussian_blur(images: Tensor, sigma: Tensor, sizes: list[int]) -> Tensor:
+    """Blur float images with a Gaussian, borders reflected.
+
+    Args:
+        images: (n, C, H, W), sorted by their radius.
+        sigma: (n,), standard deviations in pixels.
+        sizes: how many images have radius 1, 2, …, all below the image's side; a kernel has 2 · radius + 1 taps.
     """
-    radius = min(radius, images.shape[2] - 1, images.shape[3] - 1)
-    if radius < 1 or not len(images):
+    if not len(images):
         return images
-    distance = torch.arange(-radius, radius + 1, device=images.device, dtype=images.dtype)
-    kernel = torch.exp(-0.5 * (distance / sigma[:, None]) ** 2)
-    kernel = kernel / kernel.sum(dim=1, keepdim=True)
-    images = _weigh(F.pad(images, (radius, radius, 0, 0), mode="reflect"), kernel, dim=3)
-    return _weigh(F.pad(images, (0, 0, radius, radius), mode="reflect"), kernel, dim=2)
+    longest = len(sizes)
+    distance = torch.arange(longest + 1, device=images.device)
+    radius = torch.repeat_interleave(distance[1:], torch.tensor(sizes, device=images.device))
+    weights = torch.exp(-0.5 * (distance / sigma[:, None]) ** 2) * (distance <= radius[:, None])
+    weights = weights / (2.0 * weights.sum(dim=1, keepdim=True) - weights[:, :1])
+    # Rows first: their sums are contiguous images, those of columns have the padding between them.
+    return _weigh(_weigh(images, weights, sizes, dim=2), weights, sizes, dim=3)
 
 
-def _weigh(padded: Tensor, kernel: Tensor, *, dim: int) -> Tensor:
-    """Sum of the images moved along `dim`, weighted by the kernel (n, 2 · radius + 1).
+def _weigh(images: Tensor, weights: Tensor, sizes: list[int], *, dim: int) -> Tensor:
+    """Sum of the images moved along `dim` both ways, weighted by their distance (n, longest + 1).
 
-    Not a convolution of torch: its sums run in another order for another number of images, and a view must not
-    depend on its batch.
+    Not a convolution of torch: its sums run in another order for another number of images, and a view must not depend
+    on its batch.
     """
-    radius = kernel.shape[1] // 2
-    length = padded.shape[dim] - 2 * radius
-    weights = kernel[:, :, None, None, None].unbind(1)
-    total = padded.narrow(dim, radius, length) * weights[radius]
+    longest = len(sizes)
+    padded = F.pad(images, (longest, longest, 0, 0) if dim == 3 else (0, 0, longest, longest), mode="reflect")
+    # Moves are of the flattened image: sums for the padding are made along, and skipped in the end.
+    flat, step = padded.flatten(1), padded.stride(dim)
+    length = flat.shape[1] - 2 * longest * step
+    columns = weights[:, :, None].unbind(1)
+    total = flat.narrow(1, longest * step, length) * columns[0]
     both = torch.empty_like(total)
-    for away in range(1, radius + 1):
-        torch.add(padded.narrow(dim, radius - away, length), padded.narrow(dim, radius + away, length), out=both)
-        total.addcmul_(both, weights[radius + away])
-    return total
-
-
-def visible_radius(kernel: int, largest_sigma: float) -> int:
-    """Radius of a kernel of about `kernel` taps, without those beyond 3.5 sigma: together they weigh 1 / 2,000."""
-    return min(kernel // 2, math.ceil(3.5 * largest_sigma))
+    done = 0
+    for away, smaller in enumerate([0, *sizes[:-1]], start=1):
+        # Images of a smaller radius are done: those that go on are the rest of the batch.
+        done += smaller
+        before, after = ((longest + side * away) * step for side in (-1, 1))
+        pair = torch.add(flat[done:, before : before + length], flat[done:, after : after + length], out=both[done:])
+        total[done:].addcmul_(pair, columns[away][done:])
+    return total.as_strided(images.shape, (length, *padded.stride()[1:]))

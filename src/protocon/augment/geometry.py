@@ -46,17 +46,16 @@ def slide(images: Tensor, parameters: Tensor) -> Tensor:
     count, channels, height, width = images.shape
     slope, across, down = parameters.unbind(1)
     y = torch.arange(height, device=images.device, dtype=torch.int32)
-    start = _fixed(0.5 * slope + across * width + 0.5)
-    dx = (start[:, None] + _fixed(slope)[:, None] * y).bitwise_right_shift_(16).clamp_(-width, width)
+    start, slope = _fixed(torch.stack([0.5 * slope + across * width + 0.5, slope])).unsqueeze(2)
+    dx = (slope * y).add_(start).bitwise_right_shift_(16).clamp_(-width, width)
     rows = y + (down * height + 0.5).floor_().int()[:, None]
     inside = rows.clamp(0, height - 1)
     # A row from outside the image is all border: the zeros in front of some row.
-    dx = torch.where(rows == inside, dx, -width)
+    dx = torch.where(rows == inside, dx + width, 0)
     padded = images.new_zeros(count * channels * height + 1, 2 * width)
     padded[:-1, width:] = images.reshape(-1, width)
     first = torch.arange(0, count * channels * height, height, device=images.device).view(count, channels, 1)
-    starts = (first + inside[:, None]) * (2 * width) + (dx + width)[:, None]
-    return windows(padded, starts, width)
+    return windows(padded, ((first + inside[:, None]) * (2 * width)).add_(dx[:, None]), width)
 
 
 def windows(rows: Tensor, starts: Tensor, width: int) -> Tensor:
@@ -72,14 +71,14 @@ def affine(images: Tensor, matrix: Tensor) -> Tensor:
     count, channels, height, width = images.shape
     rows = matrix.view(count, 2, 3)
     half = torch.tensor([0.5, 0.5, 1.0], device=images.device)
-    start = _fixed((rows * half).sum(dim=2))[:, :, None, None]
+    # One pixel further, where a black frame of one pixel shifts the image; coordinates outside are clamped onto it.
+    start = (_fixed((rows * half).sum(dim=2)) + _ONE)[:, :, None, None]
     slopes = _fixed(rows[:, :, :2])[:, :, :, None, None]
     x = torch.arange(width, device=images.device, dtype=torch.int32)
     y = torch.arange(height, device=images.device, dtype=torch.int32)[:, None]
     source = ((slopes[:, :, 1] * y + start) + slopes[:, :, 0] * x).bitwise_right_shift_(16)
-    # Coordinates outside are clamped onto a black frame of one pixel.
-    across, down = source[:, 0].clamp_(-1, width), source[:, 1].clamp_(-1, height)
-    index = across.add_(down, alpha=width + 2).add_(width + 3).view(count, -1).long()
+    across, down = source[:, 0].clamp_(0, width + 1), source[:, 1].clamp_(0, height + 1)
+    index = across.add_(down, alpha=width + 2).view(count, -1).long()
     # The bytes of a pixel travel as one 32-bit word: one look-up a pixel instead of one a channel.
     bands = images.unbind(1)
     words = images[:, 0] if channels == 1 else torch.stack([*bands, bands[0]], dim=-1).view(torch.int32)[..., 0]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from protocon.augment import colour, geometry
-from protocon.augment.batches import PIXEL_BLOCK, PixelView, in_blocks, sort_groups, write_pixels
+from protocon.augment.batches import PIXEL_BLOCK, PixelView, check_images, in_blocks, sort_groups, write_pixels
 from protocon.augment.slots import Slot
 from protocon.draws import uniform
 from protocon.errors import ConfigError
@@ -94,30 +94,34 @@ class RandAugmentView:
 
     def __call__(self, images: Tensor, keys: Tensor) -> Tensor:
         """Strong views, float32 (B, C, h, w): the weak view's size."""
-        size = getattr(self.weak, "size", None)
+        check_images(images, keys)
+        size = self.output_size(images.shape[2], images.shape[3])
 
-        def make(block: Tensor, block_keys: Tensor, out: Tensor) -> None:
-            write_pixels(self.pixels(block, block_keys), out)
+        def make(block: Tensor, rows: slice, out: Tensor) -> None:
+            write_pixels(self.pixels(block, keys[rows]), out)
 
-        return in_blocks(
-            images,
-            keys,
-            size=(images.shape[-2], images.shape[-1]) if size is None else (size, size),
-            limit=PIXEL_BLOCK,
-            make=make,
-        )
+        return in_blocks(images, size=size, limit=PIXEL_BLOCK, make=make)
 
     def pixels(self, images: Tensor, keys: Tensor) -> Tensor:
         """Strong views, uint8 (B, C, h, w)."""
-        pixels = images.clone() if self.weak is None else self.weak.pixels(images, keys)
+        pixels = images if self.weak is None else self.weak.pixels(images, keys)
         draws = self.draw(keys)
         functions, numbers, units = self._functions()
         chosen = torch.tensor(numbers, device=keys.device)[draws.operation]
         chosen = torch.where(draws.applied, chosen, -1)
         parameters = draws.magnitude[:, :, None] * torch.tensor(units, device=keys.device)[draws.operation]
+        place = torch.arange(len(keys), device=keys.device)  # where each image is in `pixels`
         for turn in range(self.ops):
-            pixels = apply_each(pixels, functions, chosen[:, turn], parameters[:, turn])
+            order, sizes = sort_groups(chosen[:, turn], len(functions))
+            pixels = pixels.index_select(0, place[order])
+            place = torch.argsort(order)
+            apply_groups(pixels, functions, sizes, parameters[order, turn])
+        pixels = pixels.index_select(0, place)
         return cut_out(pixels, draws.centre, share=self.cutout) if self.cutout else pixels
+
+    def output_size(self, height: int, width: int) -> tuple[int, int]:
+        """The weak view's size."""
+        return (height, width) if self.weak is None else self.weak.output_size(height, width)
 
     def _functions(self) -> tuple[dict[Function, int], list[int], list[list[float]]]:
         """The pool's functions with their number of parameters; each operation's function, and its padded unit."""
@@ -138,27 +142,27 @@ class RandAugmentView:
         return Draws(operation=operation, magnitude=magnitude, applied=luck < self.probability, centre=centre)
 
 
-def apply_each(pixels: Tensor, functions: dict[Function, int], chosen: Tensor, parameters: Tensor) -> Tensor:
-    """Apply to each image the function it chose, (n,) int64 (-1: none), all images of one function together.
+def apply_groups(pixels: Tensor, functions: dict[Function, int], sizes: list[int], parameters: Tensor) -> None:
+    """Apply one function to each group of images, in place.
 
-    `functions` says how many of an image's parameters (n, …) each function takes.
+    Args:
+        pixels: uint8 (n, C, H, W), sorted by function: first those of none, then those of the first, …
+        functions: with how many of an image's parameters each takes.
+        sizes: of the groups.
+        parameters: (n, …).
     """
-    order, sizes = sort_groups(chosen, len(functions))
-    groups = list(torch.split(pixels.index_select(0, order), sizes))
-    values = torch.split(parameters[order], sizes)
-    for number, (function, width) in enumerate(functions.items(), start=1):
-        if sizes[number]:
-            groups[number] = function(groups[number], values[number][:, :width])
-    # Joined and brought back into order by copies of whole images; writing into `pixels` would go byte by byte.
-    return torch.cat(groups).index_select(0, torch.argsort(order))
+    stop = sizes[0]
+    for (function, width), size in zip(functions.items(), sizes[1:], strict=True):
+        start, stop = stop, stop + size
+        if size:
+            pixels[start:stop] = function(pixels[start:stop], parameters[start:stop, :width])
 
 
 def cut_out(pixels: Tensor, centre: Tensor, *, share: float) -> Tensor:
     """Paint a mid-grey square into each uint8 image (n, C, H, W), in place.
 
     The side is share · min(H, W), rounded; `centre` (n, 2) is in shares of the height and width, and what sticks out
-    of the image is cut off. Grey
-    is level 127, as in PIL versions of FixMatch: 0.5 to the nearest level.
+    of the image is cut off. Grey is level 127, as in PIL versions of FixMatch: 0.5 to the nearest level.
     """
     height, width = pixels.shape[2:]
     side = round(share * min(height, width))

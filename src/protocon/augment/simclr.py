@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from protocon.augment.batches import FLOAT_BLOCK, in_blocks, sort_groups, write_planes
+from protocon.augment.batches import FLOAT_BLOCK, check_images, in_blocks, sort_groups, write_planes
 from protocon.augment.blur import gaussian_blur, visible_radius
 from protocon.augment.crops import check_scale
-from protocon.augment.jitter import hue_turn, jitter_sorted, to_grey
+from protocon.augment.jitter import HUE, adjustment, hue_turn, jitter_sorted, to_grey
+from protocon.augment.resize import resample
 from protocon.augment.slots import Slot
 from protocon.augment.views import RandomCropFlip, check_size
 from protocon.draws import uniform
@@ -73,28 +74,35 @@ class SimCLRView:
 
     def __call__(self, images: Tensor, keys: Tensor) -> Tensor:
         """SimCLR views, float32 (B, C, size, size)."""
-        return in_blocks(images, keys, size=(self.size, self.size), limit=FLOAT_BLOCK, make=self._make)
-
-    def _make(self, images: Tensor, keys: Tensor, out: Tensor) -> None:
-        draws = self.draw(keys)
-        # Images are sorted by when their hue changes (-1: never), so that each step's images are a slice.
-        order, sizes = sort_groups(torch.where(draws.jittered, hue_turn(draws.turns), -1), 4)
+        check_images(images, keys)
         crop = RandomCropFlip(self.size, scale=self.scale, ratio=self.ratio, flip=self.flip)
-        view = crop.levels(images.index_select(0, order), keys[order]).div_(255.0)
-        changed = order[sizes[0] :]
-        jitter_sorted(view[sizes[0] :], draws.factors[changed], draws.turns[changed], sizes[1:])
-        to_grey(view, draws.greyed[order])
-        view = self._blur_and_restore(view, order, draws)
-        # Weights that add up to 1 but for their rounding can lift white a little above 1.
-        write_planes(view.clamp_(0.0, 1.0), out)
+        columns, rows = crop.taps(keys, images.shape[2], images.shape[3])
+        draws = self.draw(keys)
+        turn = torch.where(draws.jittered, hue_turn(draws.turns), -1)
+        coefficients = adjustment(draws.turns, draws.factors.gather(1, draws.turns))
+        longest, finish = self._finish(draws)
 
-    def _blur_and_restore(self, view: Tensor, order: Tensor, draws: Draws) -> Tensor:
-        """Blur the chosen images and bring all back from `order` into the batch's order."""
-        rows, sizes = sort_groups(draws.blurred[order].long() - 1, 1)
-        sharp, soft = torch.split(rows, sizes)
-        radius = visible_radius(round(_KERNEL_SHARE * self.size), _SIGMAS[1])
-        blurry = gaussian_blur(view.index_select(0, soft), draws.sigma[order[soft]], radius=radius)
-        return torch.cat([view.index_select(0, sharp), blurry]).index_select(0, torch.argsort(order[rows]))
+        def make(block: Tensor, part: slice, out: Tensor) -> None:
+            # Sorted by when their hue changes (-1: never), so that each step's images are a slice.
+            order, sizes = sort_groups(turn[part], 4)
+            chosen = order + part.start
+            view = resample(block.index_select(0, order), columns[chosen], rows[chosen])
+            changed = chosen[sizes[0] :]
+            jitter_sorted(view[sizes[0] :], coefficients[changed], draws.factors[changed, HUE], sizes[1:])
+            # Sorted again, by what else is done to them.
+            again, sizes = sort_groups(finish[chosen], 2 * longest + 2)
+            view = _grey_and_blur(view.index_select(0, again), draws.sigma[chosen[again]], sizes[1:])
+            # Sums that are in [0, 1] but for their rounding.
+            write_planes(view.index_select(0, torch.argsort(order[again])).clamp_(0.0, 1.0), out)
+
+        return in_blocks(images, size=(self.size, self.size), limit=FLOAT_BLOCK, make=make)
+
+    def _finish(self, draws: Draws) -> tuple[int, Tensor]:
+        """The longest radius of a blur, and how each image ends, (B,): twice its radius (0: sharp), plus 1 if grey."""
+        kernel = round(_KERNEL_SHARE * self.size)
+        radius = visible_radius(draws.sigma, kernel=kernel) * draws.blurred
+        longest = int(visible_radius(torch.tensor([_SIGMAS[1]]), kernel=kernel))
+        return longest, 2 * radius + draws.greyed
 
     def draw(self, keys: Tensor) -> Draws:
         """What the images of these keys draw, besides their crop."""
@@ -111,3 +119,19 @@ class SimCLRView:
             blurred=u[:, 10] < self.blur,
             sigma=_SIGMAS[0] + (_SIGMAS[1] - _SIGMAS[0]) * u[:, 11],
         )
+
+
+def _grey_and_blur(images: Tensor, sigma: Tensor, sizes: list[int]) -> Tensor:
+    """Finish images that are sorted by how: `sizes` are of sharp, sharp and grey, radius 1, radius 1 and grey, ….
+
+    In place.
+    """
+    stop = 0
+    for number, size in enumerate(sizes):
+        start, stop = stop, stop + size
+        if size and number % 2:
+            to_grey(images[start:stop])
+    sharp = sizes[0] + sizes[1]
+    radii = [plain + grey for plain, grey in zip(sizes[2::2], sizes[3::2], strict=True)]
+    images[sharp:] = gaussian_blur(images[sharp:], sigma[sharp:], radii)
+    return images

@@ -6,11 +6,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from protocon.augment.batches import FLOAT_BLOCK, PIXEL_BLOCK, in_blocks, write_pixels
-from protocon.augment.colour import to_pixels
+from protocon.augment.batches import (
+    FLOAT_BLOCK,
+    MOVE_BLOCK,
+    blocks,
+    check_images,
+    in_blocks,
+    write_pixels,
+    write_planes,
+)
 from protocon.augment.crops import check_scale, random_boxes
 from protocon.augment.geometry import windows
-from protocon.augment.resize import resized_crops
+from protocon.augment.resize import Taps, crop_taps, resample, round_levels
 from protocon.augment.slots import Slot
 from protocon.draws import uniform
 from protocon.errors import ConfigError
@@ -34,41 +41,66 @@ class WeakView:
 
     def __call__(self, images: Tensor, keys: Tensor) -> Tensor:
         """Weak views, float32 (B, C, H, W)."""
-        return in_blocks(
-            images,
-            keys,
-            size=(images.shape[-2], images.shape[-1]),
-            limit=PIXEL_BLOCK,
-            make=lambda block, block_keys, out: write_pixels(self.pixels(block, block_keys), out),
-        )
+        check_images(images, keys)
+        starts = self._starts(keys, images.shape)
+
+        def make(block: Tensor, rows: slice, out: Tensor) -> None:
+            write_pixels(self._moved(block, starts[rows]), out)
+
+        return in_blocks(images, size=(images.shape[2], images.shape[3]), limit=MOVE_BLOCK, make=make)
 
     def pixels(self, images: Tensor, keys: Tensor) -> Tensor:
         """Weak views, uint8 (B, C, H, W)."""
-        count, channels, height, width = images.shape
-        u = uniform(keys, Slot.WEAK, 3)
-        across, down = self._reach(width), self._reach(height)
-        dx = (u[:, 0] * (2 * across + 1)).long()  # 0 … 2·across: where the window starts in the padded row
-        dy = (u[:, 1] * (2 * down + 1)).long() - down
-        padded = self._padded(images, across)
-        # Row y comes from row y + dy, reflected at the borders without repeating the border row.
-        rows = (torch.arange(height, device=images.device) + dy[:, None]).abs()
-        rows = (height - 1) - (height - 1 - rows).abs()
-        planes = torch.arange(count * channels, device=images.device).view(count, channels)
-        if self.flip:
-            planes = planes + (u[:, 2] < 0.5).long()[:, None] * (count * channels)
-        starts = (planes[:, :, None] * height + rows[:, None]) * (width + 2 * across) + dx[:, None, None]
-        return windows(padded, starts, width)
+        starts = self._starts(keys, images.shape)
+        view = torch.empty_like(images, memory_format=torch.contiguous_format)
+        for rows in blocks(len(images), images.shape[2] * images.shape[3], MOVE_BLOCK):
+            view[rows] = self._moved(images[rows], starts[rows])
+        return view
 
-    def _padded(self, images: Tensor, across: int) -> Tensor:
-        """Rows with `across` reflected pixels at both ends, and behind them, if wanted, all of them mirrored."""
+    def output_size(self, height: int, width: int) -> tuple[int, int]:
+        """The image's own size."""
+        return height, width
+
+    def _starts(self, keys: Tensor, shape: torch.Size) -> Tensor:
+        """Where each row of each view begins in its extended image, (B, C, H) int64."""
+        _, channels, height, width = shape
+        across, down = self._reach(width), self._reach(height)
+        u = uniform(keys, Slot.WEAK, 3)
+        start = (u[:, 0] * (2 * across + 1)).long()
+        if self.flip:
+            start += (u[:, 1] < 0.5).long() * (width - 1)
+        # Row y comes from row y + dy, reflected at the borders without repeating the border row.
+        reflected = torch.arange(-down, height + down, device=keys.device).abs_()
+        reflected = height - 1 - (height - 1 - reflected).abs_()
+        rows = windows(reflected, (u[:, 2] * (2 * down + 1)).long(), height)
+        first = torch.arange(0, channels * height, height, device=keys.device)[:, None]
+        return (first + rows[:, None]) * self._length(width) + start[:, None, None]
+
+    def _moved(self, images: Tensor, starts: Tensor) -> Tensor:
+        """The views of these images, from where their rows begin."""
+        extended = self._extended(images)
+        first = torch.arange(len(images), device=images.device) * extended.stride(0)
+        return windows(extended, starts + first[:, None, None], images.shape[3])
+
+    def _extended(self, images: Tensor) -> Tensor:
+        """Rows continued by reflection, so that any W pixels from 0 … 2·across on are a moved row.
+
+        Reflected once more at its end, a row runs backwards: W - 1 further on the same windows are mirrored.
+        """
         width = images.shape[3]
+        across = self._reach(width)
         mirrored = images.flip(-1)
-        padded = images.new_empty(1 + self.flip, *images.shape[:3], width + 2 * across)
-        for way, (row, reverse) in enumerate(((images, mirrored), (mirrored, images))[: 1 + self.flip]):
-            padded[way, ..., across : across + width] = row
-            padded[way, ..., :across] = reverse[..., width - 1 - across : width - 1]
-            padded[way, ..., across + width :] = reverse[..., 1 : across + 1]
-        return padded
+        extended = images.new_empty(*images.shape[:3], self._length(width))
+        end = extended.shape[3] - across
+        extended[..., :across] = mirrored[..., width - 1 - across : width - 1]
+        extended[..., across : across + width] = images
+        if self.flip:
+            extended[..., across + width : end] = mirrored[..., 1:]
+        extended[..., end:] = (images if self.flip else mirrored)[..., 1 : across + 1]
+        return extended
+
+    def _length(self, width: int) -> int:
+        return 2 * self._reach(width) + (2 * width - 1 if self.flip else width)
 
     def _reach(self, side: int) -> int:
         return min(round(self.translate * side), side - 1)
@@ -92,24 +124,28 @@ class RandomCropFlip:
         check_scale(self.scale, self.ratio)
 
     def __call__(self, images: Tensor, keys: Tensor) -> Tensor:
-        """Crops, float32 (B, C, size, size)."""
-        return in_blocks(
-            images,
-            keys,
-            size=(self.size, self.size),
-            limit=FLOAT_BLOCK,
-            make=lambda block, block_keys, out: write_pixels(self.pixels(block, block_keys), out),
-        )
+        """Crops, not rounded to levels: float32 (B, C, size, size)."""
+        check_images(images, keys)
+        columns, rows = self.taps(keys, images.shape[2], images.shape[3])
+
+        def make(block: Tensor, part: slice, out: Tensor) -> None:
+            write_planes(resample(block, columns[part], rows[part]), out)
+
+        return in_blocks(images, size=(self.size, self.size), limit=FLOAT_BLOCK, make=make)
 
     def pixels(self, images: Tensor, keys: Tensor) -> Tensor:
         """Crops rounded to 8 bits, as PIL gives them: uint8 (B, C, size, size)."""
-        return to_pixels(self.levels(images, keys).add_(0.5))
+        columns, rows = self.taps(keys, images.shape[2], images.shape[3])
+        return round_levels(resample(images, columns, rows))
 
-    def levels(self, images: Tensor, keys: Tensor) -> Tensor:
-        """Crops before rounding: float32 (B, C, size, size) in 0 … 255."""
-        height, width = images.shape[2:]
+    def output_size(self, height: int, width: int) -> tuple[int, int]:  # noqa: ARG002 (of any image)
+        """A square of `size`."""
+        return self.size, self.size
+
+    def taps(self, keys: Tensor, height: int, width: int) -> tuple[Taps, Taps]:
+        """Columns and rows of height × width images that the views of these keys are made of."""
         boxes, mirrored = random_boxes(keys, height, width, scale=self.scale, ratio=self.ratio)
-        return resized_crops(images, boxes, self.size, mirrored if self.flip else None)
+        return crop_taps(boxes, height, width, size=self.size, flip=mirrored if self.flip else None)
 
 
 @dataclass(frozen=True)
@@ -131,13 +167,12 @@ class CentreView:
 
     def __call__(self, images: Tensor, keys: Tensor) -> Tensor:
         """Centred squares, float32 (B, C, size, size)."""
-        return in_blocks(
-            images,
-            keys,
-            size=(self.size, self.size),
-            limit=FLOAT_BLOCK,
-            make=lambda block, block_keys, out: write_pixels(self.pixels(block, block_keys), out),
-        )
+        check_images(images, keys)
+
+        def make(block: Tensor, rows: slice, out: Tensor) -> None:
+            write_pixels(self.pixels(block, keys[rows]), out)
+
+        return in_blocks(images, size=(self.size, self.size), limit=FLOAT_BLOCK, make=make)
 
     def pixels(self, images: Tensor, keys: Tensor) -> Tensor:  # noqa: ARG002 (the place of every view's keys)
         """Centred squares, uint8 (B, C, size, size)."""
@@ -146,7 +181,12 @@ class CentreView:
         if height == width == side == self.size:
             return images.clone()
         box = torch.tensor([(height - side) // 2, (width - side) // 2, side, side], device=images.device)
-        return to_pixels(resized_crops(images, box.float().expand(count, 4), self.size).add_(0.5))
+        columns, rows = crop_taps(box.float().expand(count, 4), height, width, size=self.size)
+        return round_levels(resample(images, columns, rows))
+
+    def output_size(self, height: int, width: int) -> tuple[int, int]:  # noqa: ARG002 (of any image)
+        """A square of `size`."""
+        return self.size, self.size
 
 
 def check_size(size: int) -> None:

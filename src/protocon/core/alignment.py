@@ -1,4 +1,8 @@
-"""Distribution alignment: pseudo-labels shall be as frequent, on average, as the classes are."""
+"""Distribution alignment: pseudo-labels shall be as frequent, on average, as the classes are.
+
+Two ways to get there: the paper's, which divides by a running mean, and a dual one, which keeps pushing until the
+frequencies match.
+"""
 
 import torch
 from torch import Tensor, nn
@@ -63,3 +67,37 @@ class DistributionAlignment(nn.Module):
         else:
             self.history.mul_(self.momentum).add_(mean, alpha=1.0 - self.momentum)
         self.received += 1
+
+
+class DualAlignment(nn.Module):
+    """Adds a bias per class to the log-probabilities, and moves it until aligned predictions match the prior.
+
+    This is Eq. 6's idea for classes instead of clusters: the bias is the dual variable of the constraint that class c
+    receives its share. Dividing by a running mean shifts every prediction once; a confident group of images on the
+    wrong side, such as a rare way to write a 9 that looks like a 4, stays there. A dual grows for as long as the 9s are
+    too few, so the least certain 4s change sides while predictions are still soft. It trusts the prior: where the
+    classes' frequencies are not known, `DistributionAlignment` is the safer one.
+
+    Args:
+        classes: C.
+        rate: step size of the dual.
+        prior: class frequencies (C,) to match; None for uniform.
+    """
+
+    bias: Tensor
+    prior: Tensor
+
+    def __init__(self, classes: int, *, rate: float, prior: Tensor | None = None) -> None:
+        super().__init__()
+        self.rate = rate
+        self.register_buffer("bias", torch.zeros(classes))
+        self.register_buffer("prior", torch.full((classes,), 1.0 / classes) if prior is None else prior)
+
+    def forward(self, probs: Tensor) -> Tensor:
+        """Align probabilities (B, C); changes nothing."""
+        return (probs.clamp(min=1e-12).log() + self.bias).softmax(-1)
+
+    @torch.no_grad()
+    def update(self, probs: Tensor) -> None:
+        """Take in the predictions (B, C) of one global batch: one dual step."""
+        self.bias += self.rate * (self.prior - self(probs.to(self.bias.dtype)).mean(0))

@@ -17,7 +17,7 @@ def build_optimizer(network: nn.Module, config: OptimConfig) -> SGD:
     ]
     return SGD(
         [group for group in groups if group["params"]],
-        lr=config.lr,
+        lr=float(config.lr),
         momentum=config.momentum,
         nesterov=config.nesterov and config.momentum > 0,
         fused=True,

@@ -112,6 +112,7 @@ def load_run(path: str | Path) -> TrainedRun:
         projection_dim=dim,
         mean=[0.0] * channels,
         std=[1.0] * channels,
+        projector_norm=config.network.projector_norm,
     )
     network.load_state_dict(tensors)
     return TrainedRun(network.to(memory_format=torch.channels_last).eval(), config, tuple(facts["class_names"]), shape)

@@ -120,6 +120,7 @@ def build_network(config: RunConfig, bundle: DataBundle) -> Network:
             projection_dim=int(config.network.projection_dim) if uses_projector else 0,
             mean=mean,
             std=std,
+            projector_norm=config.network.projector_norm,
         ).to(memory_format=torch.channels_last)
 
 

@@ -1,6 +1,7 @@
 """The training loop, and a run from its config to its files."""
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,12 +35,12 @@ from protocon.engine.scalars import ScalarLog
 from protocon.engine.session import Session
 from protocon.errors import RunError
 from protocon.networks.ema import AveragedNetwork
-from protocon.types import Batch, Outputs, Progress
+from protocon.types import Batch, Outputs, Progress, Step
 
 LAST_EPOCHS = 10
 """A run's result is the mean over this many last epochs, as in the paper; never the best one."""
 
-_WEAK, _STRONG = 1, 2  # numbers of the views in the draws' keys
+_WEAK, _STRONG = 1, 2  # numbers of the views in the draws' keys; further strong views count on from 2
 
 
 @dataclass
@@ -61,34 +62,40 @@ class Trainer:
         return self.session.config
 
     def train_epoch(self, epoch: int, display: Display) -> dict[str, float]:
-        """One pass over the unlabelled set: the whole algorithm's loop."""
-        session, method = self.session, self.session.method
+        """One pass over the unlabelled set."""
         meter = EpochMeter(self.truth)
         self.network.train()
-        teacher = self.averaged.module if method.settings.teacher == "eman" else self.network
         for done, raw in enumerate(self.loader.epoch(epoch), start=1):
-            progress = self.progress(epoch)
-            torch.manual_seed(int(fold(fold(self.config.run.seed, self.step), distributed.rank())) >> 1)
-            batch = self.make_batch(raw)
-            result = method.step(self.network, teacher, batch, progress)
-            if result.loss is not None:
-                for group in self.optimizer.param_groups:
-                    group["lr"] = learning_rate(self.config.optim.lr, self.step, progress.total_steps)
-                self.optimizer.zero_grad()
-                self.fabric.backward(result.loss)
-                self.optimizer.step()
-                self.averaged.update(unwrap(self.network), self.step)
-            with torch.no_grad():
-                rows = distributed.gather_rows(result.rows)
-                method.commit(rows, progress)
-            meter.add(result, rows)
-            self.step += 1
+            meter.add(*self.train_step(raw, epoch))
             if display.wants_step():
                 display.step(done, meter.means())
         with torch.no_grad():
-            published = method.end_epoch(self.progress(epoch))
-        lr = learning_rate(self.config.optim.lr, self.step, session.total_steps)
-        return {"epoch": epoch, "step": self.step, "lr": lr} | meter.close() | published
+            published = self.session.method.end_epoch(self.progress(epoch))
+        return {"epoch": epoch, "step": self.step, "lr": self.learning_rate()} | meter.close() | published
+
+    def train_step(self, raw: RawBatch, epoch: int) -> tuple[Step, dict[str, Tensor]]:
+        """Views, losses, optimiser, averaged weights, and the method's state; returns the step and all ranks' rows."""
+        method, progress = self.session.method, self.progress(epoch)
+        # Dropout and the like inside encoders: a function of the step, not of what was drawn before.
+        torch.manual_seed(int(fold(fold(self.config.run.seed, self.step), distributed.rank())) >> 1)
+        teacher = self.averaged.module if method.settings.teacher == "eman" else self.network
+        result = method.step(self.network, teacher, self.make_batch(raw), progress)
+        if result.loss is not None:
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.learning_rate()
+            self.optimizer.zero_grad()
+            self.fabric.backward(result.loss)
+            self.optimizer.step()
+            self.averaged.update(unwrap(self.network), self.step)
+        with torch.no_grad():
+            rows = distributed.gather_rows(result.rows)
+            method.commit(rows, progress)
+        self.step += 1
+        return result, rows
+
+    def learning_rate(self) -> float:
+        """The rate of the step that comes next."""
+        return learning_rate(float(self.config.optim.lr), self.step, self.session.total_steps)
 
     def progress(self, epoch: int) -> Progress:
         """Where training is."""
@@ -267,10 +274,21 @@ def summarise(trainer: Trainer, folder: RunFolder, seconds: float) -> dict[str, 
             "pseudo_label_accuracy": last.get("pseudo_accuracy_refined"),
             "retention": last.get("retention"),
             "seconds": seconds if spent < seconds else spent,
+            "peak_memory_mib": peak_memory_mib(),
         }
         | {key: last[key] for key in ("clusters_in_use", "smallest_cluster", "largest_cluster") if key in last}
         | session.method.summary()
     )
+
+
+def peak_memory_mib() -> float | None:
+    """The most main memory that this process has held so far; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes on macOS, KiB elsewhere
 
 
 def _seconds_of(file: Path) -> Iterator[float]:

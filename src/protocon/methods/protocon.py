@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from protocon.core.alignment import DistributionAlignment
+from protocon.core.alignment import DistributionAlignment, DualAlignment
 from protocon.core.bank import SampleBank
 from protocon.core.kmeans import ConstrainedKMeans
 from protocon.core.losses import (
@@ -66,11 +66,13 @@ class ProtoCon(Method):
         )
         self.bank = SampleBank(problem.unlabelled, classes=problem.classes, clusters=sizes.clusters, heads=config.heads)
         self.prototypes = ClassPrototypes(problem.classes, problem.projection_dim)
-        self.alignment = DistributionAlignment(
-            problem.classes,
-            window=config.alignment_window,
-            momentum=config.alignment_momentum,
-            prior=resolve_prior(config.class_prior, problem),
+        prior = resolve_prior(config.class_prior, problem)
+        self.alignment: DistributionAlignment | DualAlignment = (
+            DualAlignment(problem.classes, rate=config.alignment_rate, prior=prior)
+            if config.alignment == "dual"
+            else DistributionAlignment(
+                problem.classes, window=config.alignment_window, momentum=config.alignment_momentum, prior=prior
+            )
         )
         uniform = torch.full((config.heads, sizes.clusters, problem.classes), 1.0 / problem.classes)
         self.register_buffer("cluster_table", uniform)
@@ -113,7 +115,7 @@ class ProtoCon(Method):
         probs = weak.logits.softmax(-1)
         assigned = self.kmeans.assign(weak.embeddings)
         cluster = self._cluster_opinion(assigned.index)
-        aligned = self.alignment(probs) if self.config.alignment else probs
+        aligned = self._align(probs)
         refined = refine(aligned, cluster.to(aligned.dtype), self.config.alpha)
         confidence, label = refined.max(-1)
         return _Opinions(
@@ -125,6 +127,11 @@ class ProtoCon(Method):
             assignment=assigned.index,
             similarity=assigned.similarity,
         )
+
+    def _align(self, probs: Tensor) -> Tensor:
+        """DA(p^w) of Eq. 9."""
+        aligned: Tensor = probs if self.config.alignment == "none" else self.alignment(probs)
+        return aligned
 
     def _cluster_opinion(self, assignment: Tensor) -> Tensor:
         """Last epoch's label of each sample's cluster, averaged over the heads, (n, C)."""
@@ -237,11 +244,10 @@ class ProtoCon(Method):
     def opinions(self, probs: Tensor, index: Tensor) -> dict[str, Tensor]:
         """The classifier's opinion, the last known cluster's, and their mixture."""
         cluster = self._cluster_opinion(self.bank.assignment[index].long())
-        aligned = self.alignment(probs) if self.config.alignment else probs
         return {
             "classifier": probs,
             "cluster": cluster,
-            "refined": refine(aligned, cluster, self.config.alpha),
+            "refined": refine(self._align(probs), cluster, self.config.alpha),
         }
 
     def summary(self) -> dict[str, int | float]:

@@ -54,8 +54,12 @@ class ProtoConConfig(PseudoLabelConfig):
     """Apply the prototypical loss to labelled images too (not in the paper)."""
     history_fraction: float = Field(default=1.0, gt=0, le=1)
     """Share of each cluster's members that make its label (the paper's history ablation)."""
-    alignment: bool = True
-    """Distribution alignment of the classifier's opinion."""
+    alignment: Literal["auto", "mean", "dual", "none"] = "auto"
+    """Distribution alignment of the classifier's opinion: by the running mean (the paper), by a dual variable per class
+    (which trusts the class prior more), or none. auto: dual where the same number of labels was drawn of each class,
+    which says that classes are balanced; else mean."""
+    alignment_rate: float = Field(default=0.5, gt=0)
+    """Step size of dual alignment."""
     alignment_window: int = Field(default=32, ge=1)
     """Batches in the running mean of predictions."""
     alignment_momentum: float | None = Field(default=None, ge=0, lt=1)

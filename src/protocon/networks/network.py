@@ -22,6 +22,7 @@ class Network(nn.Module):
         projection_dim: d of the unit-norm projection; 0 leaves the projector out.
         mean: per channel (or per feature), subtracted first.
         std: divides next.
+        projector_norm: BatchNorm between the projector's two layers.
     """
 
     mean: Tensor
@@ -35,6 +36,7 @@ class Network(nn.Module):
         projection_dim: int,
         mean: Sequence[float] | Tensor,
         std: Sequence[float] | Tensor,
+        projector_norm: bool = True,
     ) -> None:
         super().__init__()
         self.register_buffer("mean", torch.as_tensor(mean, dtype=torch.float32))
@@ -46,6 +48,7 @@ class Network(nn.Module):
         self.projector = (
             nn.Sequential(
                 nn.Linear(encoder.features, encoder.features),
+                nn.BatchNorm1d(encoder.features) if projector_norm else nn.Identity(),
                 nn.ReLU(inplace=True),
                 nn.Linear(encoder.features, projection_dim),
             )
