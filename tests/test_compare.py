@@ -45,8 +45,8 @@ def times(out: Path) -> dict[str, int]:
     return {path.parent.name: path.stat().st_mtime_ns for path in (out / "cells").glob("*/result.json")}
 
 
-def wait_for(true: Callable[[], bool], *, seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
+def wait_for(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120  # a machine may be busy with other things
     while not true():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.01)
@@ -99,7 +99,7 @@ def test_a_killed_grid_leaves_no_process_and_goes_on_where_it_stopped(whole: Com
         assert len(living(process.pid)) > 1  # the worker at least
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    wait_for(lambda: not living(process.pid), seconds=10)
+    wait_for(lambda: not living(process.pid))
     before = times(out)
     assert "logistic-regression-2pc-seed0" in before
     assert "supervised-2pc-seed0" not in before  # it was in the middle

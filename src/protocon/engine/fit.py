@@ -7,7 +7,7 @@ from rich.console import Console
 
 from protocon import distributed
 from protocon.config import RunConfig
-from protocon.data.splitfile import load_split, save_split
+from protocon.data.splitfile import load_split
 from protocon.engine import runfolder
 from protocon.engine.fabric import build_fabric
 from protocon.engine.runfolder import RunFolder
@@ -74,6 +74,4 @@ def _settle_folder(session: Session, config: RunConfig, path: Path, resume: bool
         return found
     if resume:
         console.print(f"no run {path} to resume; starting it", markup=False, highlight=False)
-    folder = runfolder.create(path.parent, path.name, config)
-    save_split(session.split, folder.split_file)
-    return folder
+    return runfolder.create(path.parent, path.name, config, session.split)

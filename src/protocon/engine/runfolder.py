@@ -11,6 +11,8 @@ from typing import Any
 import torch
 
 from protocon.config import RunConfig, differences, parse_yaml, to_yaml, validate
+from protocon.data.splitfile import save_split
+from protocon.data.splits import Split
 from protocon.engine.checkpoint import write_bytes
 from protocon.errors import RunError
 
@@ -114,8 +116,11 @@ class RunFolder:
         write_bytes(file, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
 
 
-def create(out: Path, name: str, config: RunConfig) -> RunFolder:
-    """A new folder `out/name`, or `name-2`, `name-3`… where that exists, with config.yaml and env.json."""
+def create(out: Path, name: str, config: RunConfig, split: Split) -> RunFolder:
+    """A new folder `out/name`, or `name-2`, `name-3`… where that exists, with env.json, split.json and config.yaml.
+
+    The config comes last: a folder without one is not a run, so a crash in between leaves nothing that looks like one.
+    """
     path = out / name
     number = 2
     while True:
@@ -129,8 +134,9 @@ def create(out: Path, name: str, config: RunConfig) -> RunFolder:
             raise RunError(f"cannot create the run folder {path}: {error.strerror or error}") from error
     folder = RunFolder(path)
     folder.checkpoints.mkdir()
-    write_bytes(path / "config.yaml", to_yaml(config).encode())
     folder.write_json(path / "env.json", environment())
+    save_split(split, folder.split_file)
+    write_bytes(path / "config.yaml", to_yaml(config).encode())
     return folder
 
 
