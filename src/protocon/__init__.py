@@ -1,8 +1,14 @@
 """ProtoCon: label-scarce semi-supervised image classification, with its baselines in one codebase."""
 
+import os
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+
+# Takes effect where torch is not loaded yet: threads that wait for each other sleep instead of spinning. On a machine
+# that does something else too, spinning threads keep the ones they wait for off the cores, and small networks train
+# many times slower.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if TYPE_CHECKING:
     from protocon.config import RunConfig, build_config

@@ -14,10 +14,12 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 
 _QUIET_SECONDS = 10.0
 _LIVE_SECONDS = 0.25
-_SHOWN = ("loss_x", "loss_u", "loss_p", "loss_c", "retention", "agreement")
+_LOSSES = {"loss_x": "Lx", "loss_u": "Lu", "loss_p": "Lp", "loss_c": "Lc"}
+_SHARES = {"retention": "kept", "agreement": "agree"}
 
 
 class Display:
@@ -41,13 +43,15 @@ class Display:
         self._drawn = 0.0
         self._bars = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
+            BarColumn(bar_width=16, table_column=Column(min_width=8)),
+            MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=7)),
+            TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
             TextColumn("eta"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
+            # Takes what is left of the line; the numbers before it are never squeezed.
+            TextColumn("{task.fields[note]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
             console=console,
+            expand=True,
             disable=not self.live,
         )
         self._epochs: TaskID = self._bars.add_task(title, total=total_epochs, completed=first_epoch, note="")
@@ -69,8 +73,7 @@ class Display:
     def step(self, done: int, terms: Mapping[str, float]) -> None:
         """Draw the progress within an epoch."""
         self._drawn = time.monotonic()
-        note = "  ".join(f"{name} {terms[name]:.3f}" for name in _SHOWN if name in terms)
-        self._bars.update(self._steps, completed=done, note=note)
+        self._bars.update(self._steps, completed=done, note=_terms_note(terms))
 
     def epoch(self, done: int, row: Mapping[str, float]) -> None:
         """Draw or print the end of an epoch."""
@@ -78,11 +81,18 @@ class Display:
         self._bars.update(self._epochs, completed=done, note=note)
         if not self.live and (done == self.total_epochs or time.monotonic() - self._drawn > _QUIET_SECONDS):
             self._drawn = time.monotonic()
-            self.say(f"{self.title}: epoch {done}/{self.total_epochs}  {note}")
+            self.say(f"{self.title}: epoch {done}/{self.total_epochs}  {note}  {_terms_note(row)}")
 
     def say(self, text: str) -> None:
         """Print a line above the bars."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _terms_note(terms: Mapping[str, float]) -> str:
+    """Losses, the share of images above the threshold, and how often classifier and cluster agree."""
+    losses = [f"{short} {terms[name]:.2f}" for name, short in _LOSSES.items() if name in terms]
+    shares = [f"{short} {100 * terms[name]:.0f} %" for name, short in _SHARES.items() if name in terms]
+    return "  ".join(losses + shares)
 
 
 def _epoch_note(row: Mapping[str, float]) -> str:
@@ -90,7 +100,6 @@ def _epoch_note(row: Mapping[str, float]) -> str:
     for key, word in (("test_accuracy_ema", "test"), ("pseudo_accuracy_refined", "pseudo-labels")):
         if key in row:
             parts.append(f"{word} {100 * row[key]:.1f} %")
-    parts += [f"{name} {row[name]:.3f}" for name in _SHOWN if name in row]
     if "clusters_in_use" in row:
         parts.append(f"clusters {row['clusters_in_use']:.0f}")
     return "  ".join(parts)
