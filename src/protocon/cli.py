@@ -189,6 +189,7 @@ def demo(
         settings = {
             "method_name": method,
             "data": {"name": "digits", "labels_per_class": 2},
+            "optim": {"epochs": 50},  # half of what `train` takes, so that slow machines finish in minutes too
             "run": {"seed": seed or 0},
         }
         results[method] = fit(build_config(settings=settings), out=out, console=console)
