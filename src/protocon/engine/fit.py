@@ -45,8 +45,10 @@ def fit(
         resume: go on with the newest run of that name; one that is finished is not repeated.
         console: where progress goes; standard error by default.
     """
-    console = console or Console(stderr=True)
     fabric = build_fabric(config)
+    if distributed.rank() != 0:
+        console = Console(quiet=True)  # the first process speaks for all
+    console = console or Console(stderr=True)
     session = prepare(config)
     folder = _settle_folder(session, config, out / (name or run_name(config)), resume, console)
     # Every process trains in the folder that the first one settled on.

@@ -13,6 +13,7 @@ from protocon.augment.views import CentreView, RandomCropFlip, WeakView
 from protocon.config import RunConfig
 
 View = Callable[[Tensor, Tensor], Tensor]
+_SMALL_SIDE = 64
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,9 @@ def build_views(config: RunConfig, *, shape: tuple[int, ...], feature_std: Tenso
     weak = RandomCropFlip(size, flip=flip) if views.weak == "crop" else WeakView(flip=flip, translate=views.translate)
     strong: View
     if views.strong == "simclr":
-        strong = SimCLRView(size, strength=views.simclr_strength, flip=flip)
+        # SimCLR blurs large images only.
+        blur = 0.5 if size > _SMALL_SIDE else 0.0
+        strong = SimCLRView(size, strength=views.simclr_strength, flip=flip, blur=blur)
     else:
         strong = RandAugmentView(
             weak=weak, ops=views.operations, probability=views.operation_probability, cutout=views.cutout
