@@ -2,6 +2,11 @@
 
 import ast
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
 
 import protocon
 
@@ -28,6 +33,19 @@ def test_public_names_resolve() -> None:
     for name in protocon.__all__:
         assert getattr(protocon, name) is not None
     assert protocon.__version__
+
+
+def test_readme_python_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As printed, but for two epochs and on a picture of ours."""
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    code = readme.split("```python\n")[1].split("```")[0]
+    assert "labels_per_class" in code
+    monkeypatch.chdir(tmp_path)
+    Image.fromarray(np.zeros((8, 8), dtype=np.uint8)).save("photo.png")
+    short = 'build_config(overrides=["epochs=2", "image_size=8"], settings='
+    names: dict[str, Any] = {}
+    exec(code.replace("build_config(settings=", short), names)
+    assert names["run"].predict_files(["photo.png"])[0]["label"] in "0123456789"
 
 
 def room(module: str) -> str:

@@ -31,7 +31,7 @@ def run_name(config: RunConfig) -> str:
 def fit(
     config: RunConfig,
     *,
-    out: Path,
+    out: str | Path,
     name: str | None = None,
     resume: bool = False,
     console: Console | None = None,
@@ -50,7 +50,7 @@ def fit(
         console = Console(quiet=True)  # the first process speaks for all
     console = console or Console(stderr=True)
     session = prepare(config)
-    folder = _settle_folder(session, config, out / (name or run_name(config)), resume, console)
+    folder = _settle_folder(session, config, Path(out) / (name or run_name(config)), resume, console)
     # Every process trains in the folder that the first one settled on.
     folder = RunFolder(Path(fabric.broadcast(str(folder.path) if folder else "", src=0)))
     if folder.finished():

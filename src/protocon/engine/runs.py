@@ -1,6 +1,7 @@
 """A finished run, loaded for use: predict images, evaluate on its test set."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ class TrainedRun:
             device=torch.device("cpu"),
         )
 
-    def predict_files(self, paths: list[Path]) -> list[dict[str, Any]]:
+    def predict_files(self, paths: Sequence[str | Path]) -> list[dict[str, Any]]:
         """Label and confidence of image files; a file that cannot be read gets an `error` instead."""
         if len(self.shape) == 1:
             raise DataError("this run was trained on embeddings; give a .npy or .npz file of them, not images")
@@ -62,7 +63,7 @@ class TrainedRun:
         decoded: list[Tensor] = []
         for path in paths:
             try:
-                with path.open("rb") as file:
+                with Path(path).open("rb") as file:
                     decoded.append(decode_image(file, size=size, grey=channels == 1, name=str(path)))
                 rows.append({"file": str(path)})
             except (ProtoConError, OSError) as error:
