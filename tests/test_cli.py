@@ -130,6 +130,16 @@ def test_split_is_saved_and_used(protocon: Shell, tmp_path: Path) -> None:
     assert used["labelled"] == drawn["labelled"]
 
 
+def test_init_starts_from_the_encoder_of_a_run(protocon: Shell, finished_run: dict[str, Any], tmp_path: Path) -> None:
+    arguments = ("--labels-per-class", "8", "--out", str(tmp_path), "--json", "epochs=1", *SMALL)
+    cold = protocon("train", *arguments, "--method", "supervised").json
+    warm = protocon("train", *arguments, "--method", "supervised", "--init", finished_run["run"]).json
+    assert warm["test_accuracy_weights"] > cold["test_accuracy_weights"] + 0.2
+    done = protocon("train", *arguments, "--init", str(tmp_path / "nowhere.pth"))
+    assert done.code == 1
+    assert "nowhere.pth does not exist" in done.err
+
+
 def test_recipes_are_listed_and_shown(protocon: Shell) -> None:
     listed = protocon("recipes", "--json").json["recipes"]
     assert "paper-cifar10" in listed

@@ -93,6 +93,9 @@ def train(
     seed: Seed = None,
     recipe: Recipe = None,
     out: Annotated[Path, typer.Option("--out", help="Folder that holds run folders.")] = Path("runs"),
+    init: Annotated[
+        Path | None, typer.Option("--init", help="Start from the encoder of a run folder or of a weights file.")
+    ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name of the run folder.")] = None,
     resume: Annotated[
         str | None,
@@ -122,6 +125,10 @@ def train(
         recipe=recipe,
         overrides=overrides,
     )
+    if init is not None:
+        weights = init / "model.safetensors" if init.is_dir() else init
+        network = config.network.model_copy(update={"weights": weights})
+        config = config.model_copy(update={"network": network})
     if dry_run:
         _dry_run(config, as_json)
         return
