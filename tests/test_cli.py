@@ -56,6 +56,9 @@ def test_train_prints_one_json_object(protocon: Shell, tmp_path: Path) -> None:
     for key in ("run", "test_accuracy", "seconds", "clusters_in_use", "smallest_cluster", "gamma"):
         assert key in done.json
     assert "epoch 2/2" in done.err  # progress, where there is no terminal to draw bars on
+    refused = protocon("train", "--resume", done.json["run"], "--json", "epochs=5")
+    assert refused.code == 1
+    assert "own settings" in refused.err
     again = protocon("train", "--resume", done.json["run"], "--json")
     assert again.json == done.json
     assert "finished" in again.err

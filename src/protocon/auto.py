@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from protocon.config import RunConfig
 
 _TINY_SIDE = 20
-_SMALL_SIDE = 64
+SMALL_SIDE = 64
+"""Images up to this side are small: shifts rather than crops, no blur."""
 _TINY_STEPS = 1300
 _STEPS = 2**14
 _SHORT_RUN = 10_000
@@ -51,14 +52,14 @@ def resolve_auto(config: RunConfig, *, shape: tuple[int, ...], flip: bool, unlab
     kind = "embeddings" if embeddings else f"{side}-pixel images"
     if not embeddings:
         choose("data", "image_size", side, "size of the data")
-        large = side > _SMALL_SIDE
+        large = side > SMALL_SIDE
         choose("views", "weak", "crop" if large else "shift", kind)
         choose("views", "strong", "simclr" if large else "randaugment", kind)
         choose("views", "flip", flip, "mirrored images make sense here" if flip else "classes have a handedness")
     choose("data", "workers", 2, "processes that decode")
-    encoder = "mlp-512" if embeddings else "wrn-10-1" if tiny else "wrn-28-2" if side <= _SMALL_SIDE else "resnet18"
+    encoder = "mlp-512" if embeddings else "wrn-10-1" if tiny else "wrn-28-2" if side <= SMALL_SIDE else "resnet18"
     choose("network", "encoder", encoder, kind)
-    choose("network", "projection_dim", 64 if side <= _SMALL_SIDE else 128, kind)
+    choose("network", "projection_dim", 64 if side <= SMALL_SIDE else 128, kind)
     # Small sets gain more from more steps than from larger batches.
     choose("optim", "batch_size", 16 if unlabelled < 5000 else 64, f"{unlabelled} unlabelled images")
     steps_per_epoch = math.ceil(unlabelled / (int(config.optim.batch_size) * config.optim.mu))
@@ -72,7 +73,7 @@ def resolve_auto(config: RunConfig, *, shape: tuple[int, ...], flip: bool, unlab
         epochs = int(config.optim.epochs)
     if "alignment" in type(config.method).model_fields:
         balanced = config.data.labels_per_class is not None
-        reason = "labels_per_class says that classes are balanced" if balanced else "class frequencies are not known"
+        reason = "labels_per_class: classes are taken to be balanced" if balanced else "class frequencies are not known"
         choose("method", "alignment", "dual" if balanced else "mean", reason)
     steps = epochs * steps_per_epoch
     choose("optim", "lr", 0.06 if steps < _SHORT_RUN else 0.03, f"{steps} steps")

@@ -111,6 +111,12 @@ def train(
 
     console = Console(stderr=True)
     if resume not in (None, "auto"):
+        given = (overrides, data, root, labels, labels_per_class, labels_percent, method, seed, recipe, init, name)
+        if any(value is not None for value in given):
+            raise ProtoConError(
+                f"--resume {resume} goes on with that run's own settings, so no others can be given; "
+                "leave them out, or leave --resume out to start a new run"
+            )
         with _interruptible(console):
             _emit_result(as_json, resume_run(RunFolder(Path(str(resume))), console))
         return

@@ -8,10 +8,11 @@ import torch
 
 from protocon.engine import trainer
 from protocon.engine.checkpoint import load_checkpoint, save_checkpoint
+from protocon.engine.fit import resume_run
 from protocon.engine.runfolder import RunFolder
 from protocon.errors import RunError
 from protocon.methods import METHODS
-from tests.engine.runs import small_run
+from tests.engine.runs import quiet, small_run
 
 EPOCHS = 4
 WARMUP = f"centroid_warmup={EPOCHS // 2}"  # both centroid schedules are in the run
@@ -104,6 +105,18 @@ def test_finished_run_is_not_repeated_and_never_overwritten(tmp_path: Path) -> N
     assert (Path(first["run"]) / "metrics.jsonl").stat().st_mtime_ns == before
     fresh = small_run(tmp_path, "epochs=2", method="supervised")
     assert fresh["run"] == f"{first['run']}-2"
+
+
+def test_a_named_run_is_resumed_even_if_there_is_a_newer_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        with pytest.raises(StoppedError):
+            small_run(tmp_path, "epochs=2", method="supervised")
+    (named,) = tmp_path.iterdir()
+    newer = Path(small_run(tmp_path, "epochs=2", method="supervised")["run"])
+    assert newer.name == f"{named.name}-2"
+    assert resume_run(RunFolder(named), quiet())["run"] == str(named)
+    assert (named / "model.safetensors").read_bytes() == (newer / "model.safetensors").read_bytes()
 
 
 def test_resume_refuses_other_settings(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def fit(
     *,
     out: str | Path,
     name: str | None = None,
-    resume: bool = False,
+    resume: bool | RunFolder = False,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Train as configured and return the run's summary.
@@ -42,7 +42,7 @@ def fit(
         config: settings, `auto` allowed.
         out: folder that holds run folders.
         name: of the run folder; by default made of data, labels, method and seed.
-        resume: go on with the newest run of that name; one that is finished is not repeated.
+        resume: go on with the newest run of that name (True) or with this very run; a finished one is not repeated.
         console: where progress goes; standard error by default.
     """
     fabric = build_fabric(config)
@@ -62,14 +62,18 @@ def fit(
 
 def resume_run(folder: RunFolder, console: Console | None = None) -> dict[str, Any]:
     """Go on with one particular run, with the settings it began with."""
-    return fit(folder.config(), out=folder.path.parent, name=folder.path.name, resume=True, console=console)
+    return fit(folder.config(), out=folder.path.parent, name=folder.path.name, resume=folder, console=console)
 
 
-def _settle_folder(session: Session, config: RunConfig, path: Path, resume: bool, console: Console) -> RunFolder | None:
+def _settle_folder(
+    session: Session, config: RunConfig, path: Path, resume: bool | RunFolder, console: Console
+) -> RunFolder | None:
     """The folder to train in, with its config and split written; None on other processes than the first."""
     if distributed.rank() != 0:
         return None
-    found = runfolder.find_resumable(path.parent, path.name, config) if resume else None
+    found = resume if isinstance(resume, RunFolder) else None
+    if resume is True:
+        found = runfolder.find_resumable(path.parent, path.name, config)
     if found is not None:
         load_split(found.split_file, session.bundle.train)  # the data must still be what it was
         console.print(f"resuming {found.path}", markup=False, highlight=False)

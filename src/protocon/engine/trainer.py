@@ -211,13 +211,14 @@ def run_training(session: Session, fabric: Fabric, folder: RunFolder, console: C
     started = time.monotonic()
     trainer = build_trainer(session, fabric)
     config, resolved = session.config, session.resolved
+    first = trainer.restore(folder, lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True))
     display = Display(
         console,
         title=f"{config.data.name} · {config.method_name}",
         total_epochs=resolved.total_epochs,
         steps_per_epoch=resolved.steps_per_epoch,
+        first_epoch=first,
     )
-    first = trainer.restore(folder, display.say)
     writes = distributed.rank() == 0
     if writes:
         folder.keep_epochs(first)

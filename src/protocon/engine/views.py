@@ -10,10 +10,10 @@ from protocon.augment.features import FeatureView
 from protocon.augment.randaugment import RandAugmentView
 from protocon.augment.simclr import SimCLRView
 from protocon.augment.views import CentreView, RandomCropFlip, WeakView
+from protocon.auto import SMALL_SIDE
 from protocon.config import RunConfig
 
 View = Callable[[Tensor, Tensor], Tensor]
-_SMALL_SIDE = 64
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def build_views(config: RunConfig, *, shape: tuple[int, ...], feature_std: Tenso
     strong: View
     if views.strong == "simclr":
         # SimCLR blurs large images only.
-        blur = 0.5 if size > _SMALL_SIDE else 0.0
+        blur = 0.5 if size > SMALL_SIDE else 0.0
         strong = SimCLRView(size, strength=views.simclr_strength, flip=flip, blur=blur)
     else:
         strong = RandAugmentView(

@@ -56,8 +56,8 @@ class ProtoConConfig(PseudoLabelConfig):
     """Share of each cluster's members that make its label (the paper's history ablation)."""
     alignment: Literal["auto", "mean", "dual", "none"] = "auto"
     """Distribution alignment of the classifier's opinion: by the running mean (the paper), by a dual variable per class
-    (which trusts the class prior more), or none. auto: dual where the same number of labels was drawn of each class,
-    which says that classes are balanced; else mean."""
+    (which trusts the class prior more), or none. auto: dual where `labels_per_class` draws the labels, as benchmarks
+    with balanced classes do; else mean. For imbalanced classes set mean, or give `class_prior`."""
     alignment_rate: float = Field(default=0.5, gt=0)
     """Step size of dual alignment."""
     alignment_window: int = Field(default=32, ge=1)
