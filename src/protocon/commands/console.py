@@ -1,0 +1,28 @@
+"""What commands say: one JSON object, or text for a person; and a word when they are interrupted."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.console import Console
+
+
+def emit(as_json: bool, content: dict[str, Any], show: Callable[[Console], None]) -> None:
+    """Either one JSON object, or what a person reads."""
+    if as_json:
+        sys.stdout.write(json.dumps(content, ensure_ascii=False) + "\n")
+    else:
+        show(Console())
+
+
+@contextmanager
+def interruptible(console: Console, advice: str = "--resume auto goes on from the last checkpoint") -> Iterator[None]:
+    """Ctrl-C ends a run with a word on how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        console.print(f"interrupted; {advice}", highlight=False)
+        raise typer.Exit(130) from None

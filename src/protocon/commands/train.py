@@ -1,0 +1,119 @@
+"""`protocon train`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from protocon.commands.console import emit, interruptible
+from protocon.commands.options import (
+    AsJson,
+    Data,
+    Debug,
+    Labels,
+    Overrides,
+    Percent,
+    PerClass,
+    Recipe,
+    Root,
+    Seed,
+    config_from,
+)
+from protocon.config import RunConfig
+from protocon.errors import ProtoConError
+
+
+def train(
+    overrides: Overrides = None,
+    data: Data = None,
+    root: Root = None,
+    labels: Labels = None,
+    labels_per_class: PerClass = None,
+    labels_percent: Percent = None,
+    method: Annotated[str | None, typer.Option("--method", help="protocon, or a baseline.")] = None,
+    seed: Seed = None,
+    recipe: Recipe = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder that holds run folders.")] = Path("runs"),
+    init: Annotated[
+        Path | None, typer.Option("--init", help="Start from the encoder of a run folder or of a weights file.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the run folder.")] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", help="auto: go on with the newest run of this name; or a run folder."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,  # noqa: ARG001
+) -> None:
+    """Train a classifier from a few labels and many unlabelled images."""
+    from protocon.engine.fit import fit, resume_run
+    from protocon.engine.runfolder import RunFolder
+
+    console = Console(stderr=True)
+    if resume not in (None, "auto"):
+        given = (overrides, data, root, labels, labels_per_class, labels_percent, method, seed, recipe, init, name)
+        if any(value is not None for value in given):
+            raise ProtoConError(
+                f"--resume {resume} goes on with that run's own settings, so no others can be given; "
+                "leave them out, or leave --resume out to start a new run"
+            )
+        with interruptible(console):
+            _emit_result(as_json, resume_run(RunFolder(Path(str(resume))), console))
+        return
+    config = config_from(
+        data=data,
+        root=root,
+        labels=labels,
+        labels_per_class=labels_per_class,
+        labels_percent=labels_percent,
+        method=method,
+        seed=seed,
+        recipe=recipe,
+        overrides=overrides,
+    )
+    if init is not None:
+        weights = init / "model.safetensors" if init.is_dir() else init
+        network = config.network.model_copy(update={"weights": weights})
+        config = config.model_copy(update={"network": network})
+    if dry_run:
+        _dry_run(config, as_json)
+        return
+    with interruptible(console):
+        _emit_result(as_json, fit(config, out=out, name=name, resume=resume == "auto", console=console))
+
+
+def _emit_result(as_json: bool, result: dict[str, Any]) -> None:
+    from protocon.distributed import rank
+
+    if rank() == 0:
+        emit(as_json, result, lambda console: _show_result(console, result))
+
+
+def _show_result(console: Console, result: dict[str, Any]) -> None:
+    accuracy = result["test_accuracy"]
+    if accuracy is not None:
+        console.print(
+            f"test accuracy {100 * accuracy:.2f} % (averaged weights, mean of the last epochs), "
+            f"{result['labelled']} labels, {result['seconds']:.0f} s",
+            highlight=False,
+        )
+    console.print(f"run folder: {result['run']}", highlight=False, soft_wrap=True)
+
+
+def _dry_run(config: RunConfig, as_json: bool) -> None:
+    from protocon.engine.plan import describe_plan
+
+    plan = describe_plan(config)
+
+    def show(console: Console) -> None:
+        console.print(plan["config_yaml"].rstrip(), highlight=False, markup=False)
+        for title in ("chosen", "sizes", "memory"):
+            table = Table(title=title, title_justify="left", show_header=False)
+            for key, value in plan[title].items():
+                table.add_row(key, str(value))
+            console.print(table)
+
+    emit(as_json, {key: value for key, value in plan.items() if key != "config_yaml"}, show)
