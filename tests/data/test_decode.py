@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from protocon.data.decode import decode_image, image_dimensions
+from protocon.data.decode import decode_image, decode_with_facts, image_dimensions
 from protocon.draws import permutation
 from protocon.errors import DataError
 from tests.data.images import gradient
@@ -246,3 +246,20 @@ def test_dimensions_come_from_the_header(tmp_path: Path) -> None:
     assert image_dimensions(io.BytesIO(data[:60]), name="x") == (14, 8)
     with pytest.raises(DataError, match="empty"):
         image_dimensions(io.BytesIO(b""), name=str(tmp_path))
+
+
+def test_a_huge_jpeg_is_decoded_at_a_fraction_of_its_size() -> None:
+    data = encode(Image.new("L", (16_000, 12_000), 200), "JPEG", quality=30)
+    pixels, facts = decode_with_facts(io.BytesIO(data), size=32, name="huge.jpg")
+    assert (facts.width, facts.height, facts.format) == (16_000, 12_000, "JPEG")  # more than Pillow itself would open
+    assert (pixels.float() - 200).abs().max() < 3
+    with pytest.raises(DataError, match="16000 × 12000 pixels, more than the limit"):
+        decode_with_facts(io.BytesIO(data), size=32, name="huge.jpg", max_pixels=1000)
+
+
+def test_an_animation_counts_its_frames() -> None:
+    frames = [Image.new("RGB", (9, 9), (value, 0, 0)) for value in (10, 200, 90)]
+    data = encode(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    pixels, facts = decode_with_facts(io.BytesIO(data), size=9, name="a.gif")
+    assert facts.frames == 3
+    assert int(pixels[0].float().mean()) == 10

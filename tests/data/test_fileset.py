@@ -73,7 +73,7 @@ def broken_folder(root: Path) -> None:
 def test_damaged_files_stop_loading_with_all_their_names(tmp_path: Path) -> None:
     broken_folder(tmp_path)
     with pytest.raises(DataError, match=r"(?s)2 of 5 files cannot be decoded.*a/001.*b/000.*set bad_files to skip"):
-        load(tmp_path)
+        load(tmp_path, bad_files="error")
 
 
 @pytest.mark.parametrize("storage", ["memory", "stream"])

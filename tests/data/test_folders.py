@@ -122,18 +122,57 @@ def test_images_without_class_folders_point_to_the_other_source(tmp_path: Path) 
         load(tmp_path)
 
 
-def test_a_class_folder_without_images_is_named(tmp_path: Path) -> None:
+def test_a_class_folder_without_images_is_left_out_and_named(tmp_path: Path) -> None:
     class_folders(tmp_path, {"a": 1, "b": 1})
     (tmp_path / "c").mkdir()
-    with pytest.raises(DataError, match="no image in the class folder c"):
+    bundle = load(tmp_path)
+    assert bundle.train.class_names == ("a", "b")
+    assert bundle.files is not None
+    assert bundle.files.warnings == ("class folder c/ has no image; it is left out",)
+    for image in (tmp_path / "b").iterdir():
+        image.unlink()
+    with pytest.raises(DataError, match="1 class folder with images; at least two are needed"):
         load(tmp_path)
 
 
-def test_test_classes_must_be_training_classes(tmp_path: Path) -> None:
+def test_a_benchmark_class_without_images_is_an_error(tmp_path: Path) -> None:
+    class_folders(tmp_path / "train", {"n00000001": 1, "n00000002": 1})
+    class_folders(tmp_path / "val", {"n00000001": 1, "n00000002": 1})
+    (tmp_path / "train" / "n00000003").mkdir()
+    with pytest.raises(DataError, match="no image in the class folder train/n00000003"):
+        DATASETS["imagenet"](SourceOptions(root=tmp_path))
+
+
+@pytest.mark.parametrize("name", ["unlabelled", "unlabeled", "_unlabeled", "Unlabelled_"])
+@pytest.mark.parametrize("part", ["", "train/"])
+def test_unlabelled_folders_by_any_of_their_names(tmp_path: Path, name: str, part: str) -> None:
+    class_folders(tmp_path / "train", {"a": 1, "b": 1})
+    class_folders(tmp_path / part, {name: 2})
+    bundle = load(tmp_path)
+    assert bundle.train.class_names == ("a", "b")
+    assert sorted(bundle.train.labels.tolist()) == [-1, -1, 0, 1]
+    assert bundle.files is not None
+    assert bundle.files.skipped == ()
+
+
+def test_test_images_of_other_classes_are_reported_not_used(tmp_path: Path) -> None:
     class_folders(tmp_path / "train", {"a": 1, "b": 1})
     class_folders(tmp_path / "test", {"a": 1, "Beta": 1})
-    with pytest.raises(DataError, match="test/ has classes that train/ has not: Beta"):
-        load(tmp_path)
+    bundle = load(tmp_path)
+    assert bundle.test is not None
+    assert list(bundle.test.ids) == ["test/a/000.png"]
+    assert bundle.files is not None
+    assert bundle.files.warnings == ("test/ has classes that train/ has not, which are not tested: Beta",)
+    assert [(s.path, s.reason) for s in bundle.files.skipped] == [
+        ("test/Beta/000.png", "test image of a class that train/ has not")
+    ]
+
+
+def test_test_classes_of_a_benchmark_must_be_training_classes(tmp_path: Path) -> None:
+    class_folders(tmp_path / "train", {"n00000001": 1, "n00000002": 1})
+    class_folders(tmp_path / "val", {"n00000001": 1, "n00000003": 1})
+    with pytest.raises(DataError, match="val/ has classes that train/ has not: n00000003"):
+        DATASETS["imagenet"](SourceOptions(root=tmp_path))
 
 
 def test_a_test_folder_without_a_train_folder_is_an_error(tmp_path: Path) -> None:

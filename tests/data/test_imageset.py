@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from protocon.data.fileset import FileListing, Members, make_bundle
+from protocon.data.decoding import Members
+from protocon.data.fileset import FileListing, make_bundle
 from protocon.data.imageset import (
     ArrayImages,
     DataBundle,

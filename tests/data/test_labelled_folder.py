@@ -1,5 +1,7 @@
 """One's own folder with labels.csv."""
 
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -92,23 +94,112 @@ def test_a_test_fraction_takes_only_labelled_images(root: Path) -> None:
     assert "sub/deep/4, really.png" in bundle.train.ids
 
 
-def test_conflicting_labels_are_named_with_their_lines(root: Path) -> None:
-    with pytest.raises(DataError, match=r"1\.png has two labels: 'cat' \(line 2\) and 'dog' \(line 4\)"):
-        load(root, "file,label\n1.png,cat\n2.png,dog\n./1.png,dog\n")
+def warnings(bundle: DataBundle) -> tuple[str, ...]:
+    assert bundle.files is not None
+    return bundle.files.warnings
 
 
-def test_missing_files_are_named_with_a_guess(root: Path) -> None:
+def test_conflicting_labels_are_set_aside_and_named_with_their_lines(root: Path) -> None:
+    bundle = load(root, "file,label\n1.png,cat\n2.png,dog\n./1.png,dog\n5.png,cat\nsub/3.png,cat\nsub/3.png,\n")
+    assert known(bundle) == {"2.png": "dog", "5.png": "cat", "sub/3.png": "cat"}  # no label says nothing against cat
+    assert len(bundle.train) == 5
+    conflict, repeats, single = warnings(bundle)
+    assert conflict == ("labels.csv: 1.png has different labels: cat (line 2), dog (line 4); it counts as unlabelled")
+    assert repeats == "labels.csv: 1 row repeats another; nothing is lost"
+    assert single == "labels.csv: class dog has one label (2.png); two or more are safer"
+
+
+def test_labels_of_missing_files_are_named_with_a_guess(root: Path) -> None:
     (root / "notes.txt").write_text("x")
-    text = "1.png,cat\n3.png,dog\n2.PNG,dog\n5,dog\nnotes.txt,cat\nzzzzzz.png,cat\nqqqqqqqqq.gif,cat\n"
-    with pytest.raises(DataError) as caught:
-        load(root, text)
-    message = str(caught.value)
-    assert "6 in all" in message
-    assert "line 2: 3.png (did you mean sub/3.png?)" in message
-    assert "line 3: 2.PNG (did you mean 2.png?)" in message
-    assert "line 4: 5 (did you mean 5.png?)" in message
-    assert "line 5: notes.txt (skipped: not an image (.txt))" in message
-    assert "and 1 more" in message
+    text = "1.png,cat\n3.png,dog\n2.PNG,dog\n5,dog\nnotes.txt,cat\nzzzzzz.png,cat\n2.png,dog\n"
+    text += "../1.png,cat\n/etc/x.png,cat\n"
+    bundle = load(root, text)
+    assert known(bundle) == {"1.png": "cat", "2.png": "dog"}
+    said = [line.partition("labels.csv, ")[2] for line in warnings(bundle)]
+    assert said[:7] == [
+        "line 2: 3.png is not there (did you mean sub/3.png?); its label 'dog' is not used",
+        "line 3: 2.PNG is not there (did you mean 2.png?); its label 'dog' is not used",
+        "line 4: 5 is not there (did you mean 5.png?); its label 'dog' is not used",
+        "line 5: notes.txt is not used: not an image (.txt); its label 'cat' is not used",
+        "line 6: zzzzzz.png is not there; its label 'cat' is not used",
+        "line 8: ../1.png points out of the folder; its label 'cat' is not used",
+        "line 9: /etc/x.png points out of the folder; its label 'cat' is not used",
+    ]
+
+
+def test_rows_that_make_no_sense_are_set_aside(root: Path) -> None:
+    bundle = load(root, "1.png,cat\n2.png,dog\nsub/deep/4, really.png,cat\nsub/3.png,dog\n5.png,cat\n")
+    assert known(bundle) == {"1.png": "cat", "2.png": "dog", "sub/3.png": "dog", "5.png": "cat"}
+    assert "line 3: 3 columns; expected two" in warnings(bundle)[0]
+
+
+def test_a_heading_that_is_not_known_is_set_aside(root: Path) -> None:
+    bundle = load(root, "photo,species\n1.png,cat\n2.png,dog\n")
+    assert bundle.train.class_names == ("cat", "dog")
+    assert "line 1: photo is not there" in warnings(bundle)[0]
+
+
+def test_labels_of_damaged_files_are_lost_with_a_word(root: Path) -> None:
+    (root / "broken.png").write_bytes((root / "1.png").read_bytes()[:60])
+    (root / "gone.png").write_text("text")
+    bundle = load(root, "1.png,cat\n2.png,dog\nbroken.png,cat\ngone.png,bird\n")
+    assert bundle.train.class_names == ("cat", "dog")
+    text = "\n".join(warnings(bundle))
+    assert "broken.png has the label cat, but the file cannot be decoded" in text
+    assert "class bird: none of its labelled images can be used; it is left out" in text
+    assert bundle.files is not None
+    assert bundle.files.total == bundle.files.used + 3 == 8
+    with pytest.raises(DataError, match=r"only 1 class has labelled images.*Without any: bird"):
+        load(root, "1.png,cat\ngone.png,bird\n")
+
+
+def test_names_that_hurt(root: Path) -> None:
+    names = [
+        "with space.png",
+        "a,b.png",
+        "новый ☃.png",
+        "two\nlines.png",
+        'quote".png',
+        "-1.png",
+        os.fsdecode(b"\xff.png"),
+    ]
+    for number, name in enumerate(names):
+        save_png(root / name, gradient(8, 8, shift=60 + number))
+    rows = "".join(
+        '"' + name.replace('"', '""') + f'",{"cat" if i % 2 else "dog"}\n' for i, name in enumerate(names[:-1])
+    )
+    assert set(known(load(root, rows))) == set(names[:-1])
+    bundle = load(root, "1.png,cat\n2.png,dog\n" + rows.replace("two\nlines", "two\nlinez"))
+    assert "two\\nlinez.png is not there (did you mean two\\nlines.png?)" in warnings(bundle)[0]
+    assert all(line.isprintable() for line in warnings(bundle))
+    assert names[-1] in bundle.train.ids
+
+
+def test_excels_unicode_text(root: Path) -> None:
+    assert known(load(root, "file\tlabel\r\n1.png\tchat noir\r\n2.png\tça\r\n".encode("utf-16"))) == {
+        "1.png": "chat noir",
+        "2.png": "ça",
+    }
+
+
+def test_names_with_commas_between_semicolons(root: Path) -> None:
+    assert known(load(root, "sub/deep/4, really.png;cat\n1.png;dog\n")) == {
+        "sub/deep/4, really.png": "cat",
+        "1.png": "dog",
+    }
+
+
+def test_a_zip_with_its_labels_inside_or_outside(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    (root / "labels.csv").write_text("1.png,cat\nsub/3.png,dog\n")
+    other = tmp_path_factory.mktemp("zip")
+    archive = Path(shutil.make_archive(str(other / "photos"), "zip", root.parent, root.name))
+    inside = DATASETS["folder"](SourceOptions(root=archive))
+    assert known(inside) == {"1.png": "cat", "sub/3.png": "dog"}
+    assert inside.files is not None
+    assert [(s.path, s.reason) for s in inside.files.skipped] == [("labels.csv", "the labels file")]
+    (other / "mine.csv").write_text("1.png,cat\n2.png,dog\n")
+    outside = DATASETS["folder"](SourceOptions(root=archive, labels=other / "mine.csv"))
+    assert known(outside) == {"1.png": "cat", "2.png": "dog"}
 
 
 @pytest.mark.parametrize(

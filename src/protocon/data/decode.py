@@ -11,11 +11,16 @@ from typing import BinaryIO
 import numpy as np
 import torch
 from PIL import Image, UnidentifiedImageError
+from PIL.JpegImagePlugin import JpegImageFile
 from torch import Tensor
 
+from protocon.data.report import ImageFacts
 from protocon.errors import DataError
 
 MAX_PIXELS = 89_478_485  # as Pillow's own warning: 256 MiB of RGB
+_LARGEST_JPEG = 12 * MAX_PIXELS
+"""Baseline JPEG is decoded at an eighth of its side without ever being held whole; time still bounds it."""
+_LARGEST_PROGRESSIVE = 2 * MAX_PIXELS  # its coefficients are held whole: about 3 bytes a pixel
 
 # Named, since Pillow would otherwise try every plugin it has, one of which runs Ghostscript.
 _FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
@@ -43,12 +48,22 @@ def decode_image(file: BinaryIO, *, size: int, name: str, grey: bool = False, ma
         size: side of the result in pixels.
         name: what messages call the file.
         grey: one channel (ITU-R 601 luma) instead of three.
-        max_pixels: an image that declares more is refused before a pixel of it is decoded.
+        max_pixels: an image that would need more at once is refused before a pixel of it is decoded.
     """
+    return decode_with_facts(file, size=size, name=name, grey=grey, max_pixels=max_pixels)[0]
+
+
+def decode_with_facts(
+    file: BinaryIO, *, size: int, name: str, grey: bool = False, max_pixels: int = MAX_PIXELS
+) -> tuple[Tensor, ImageFacts]:
+    """The same, with what the file says of itself (dimensions before EXIF rotation)."""
     try:
-        with _open(file, name, max_pixels) as image:
+        with _open(file, name) as image:
+            width, height = image.size
+            facts = ImageFacts(name, width, height, image.mode, image.format or "", _frames(image))
             # JPEG only: decode at 1/2, 1/4 or 1/8 where that leaves twice the pixels we need.
             image.draft(None, (2 * size, 2 * size))
+            _refuse_huge(image, facts, max_pixels)
             image.load()
             turn = _turn(image)
             square = _square(_eight_bits(image, name, grey=grey), size)
@@ -61,13 +76,13 @@ def decode_image(file: BinaryIO, *, size: int, name: str, grey: bool = False, ma
     if turn is not None:
         square = square.transpose(turn)  # after the centre crop, which turning does not change
     pixels = torch.from_numpy(np.array(square))
-    return pixels[None] if grey else pixels.permute(2, 0, 1).contiguous()
+    return (pixels[None] if grey else pixels.permute(2, 0, 1).contiguous()), facts
 
 
-def image_dimensions(file: BinaryIO, *, name: str, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
+def image_dimensions(file: BinaryIO, *, name: str) -> tuple[int, int]:
     """Width and height as the file's header states them, before EXIF rotation."""
     try:
-        with _open(file, name, max_pixels) as image:
+        with _open(file, name) as image:
             return image.size
     except (DataError, MemoryError):
         raise
@@ -75,21 +90,38 @@ def image_dimensions(file: BinaryIO, *, name: str, max_pixels: int = MAX_PIXELS)
         raise DataError(f"{name} cannot be read: {error}. Replace or remove it.") from error
 
 
-def _open(file: BinaryIO, name: str, max_pixels: int) -> Image.Image:
+def _open(file: BinaryIO, name: str) -> Image.Image:
     if file.seek(0, os.SEEK_END) == 0:
         raise DataError(f"{name} is an empty file. Replace or remove it.")
     file.seek(0)
+    start = file.read(3)
+    file.seek(0)
+    if start == b"\xff\xd8\xff":
+        # Past Pillow's own limit, which counts the pixels that a JPEG has, not those that we decode of it.
+        return JpegImageFile(file)
     try:
-        image = Image.open(file, formats=_FORMATS)
+        return Image.open(file, formats=_FORMATS)
     except UnidentifiedImageError as error:
         raise DataError(f"{name} is not an image that can be read. Expected one of {', '.join(_FORMATS)}.") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise DataError(f"{name} has too many pixels: {error} Scale it down.") from error
-    if image.width * image.height > max_pixels:
+        raise DataError(f"{name} has too many pixels: {str(error).split(',')[0]}. Scale it down.") from error
+
+
+def _frames(image: Image.Image) -> int:
+    try:
+        return int(getattr(image, "n_frames", 1))
+    except Exception:  # damage behind the first frame, which is the only one that counts
+        return 1
+
+
+def _refuse_huge(image: Image.Image, facts: ImageFacts, max_pixels: int) -> None:
+    limit = max_pixels
+    if image.width * image.height <= max_pixels and facts.format == "JPEG":
+        limit = _LARGEST_PROGRESSIVE if image.info.get("progressive") else _LARGEST_JPEG
+    if facts.width * facts.height > limit:
         raise DataError(
-            f"{name} has {image.width} × {image.height} pixels, more than the limit of {max_pixels:,}. Scale it down."
+            f"{facts.path} has {facts.width} × {facts.height} pixels, more than the limit of {limit:,}. Scale it down."
         )
-    return image
 
 
 def _turn(image: Image.Image) -> Image.Transpose | None:

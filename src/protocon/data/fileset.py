@@ -1,21 +1,18 @@
-"""From a list of image files to a data bundle: held-out test images, storage, damaged files."""
+"""From a list of image files to a data bundle: held-out test images, storage, classes without images."""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from protocon.data.decode import decode_image, image_dimensions
-from protocon.data.decoded_cache import cache_file, load_cached, save_cached
+from protocon.data.decode import image_dimensions
+from protocon.data.decoding import Decoded, Decoder, Members, remarks
 from protocon.data.holdout import hold_out
-from protocon.data.imageset import ArrayImages, DataBundle, DataHints, FileImages, ImageSet, content_of_files
+from protocon.data.imageset import UNKNOWN, ArrayImages, DataBundle, DataHints, FileImages, ImageSet, content_of_files
+from protocon.data.names import shown
 from protocon.data.options import SourceOptions
 from protocon.data.report import FileReport, SkippedFile
-from protocon.data.stores import BROKEN, FileEntry, FileStore, is_hidden
+from protocon.data.stores import BROKEN, LOOP, FileEntry, FileStore, is_hidden
 from protocon.errors import ConfigError, DataError
 
 _SUFFIXES = frozenset(
@@ -36,21 +33,6 @@ _SUFFIXES = frozenset(
     )
 )
 _PROBED = 64
-_LARGEST_DEFAULT = 224
-_SHOWN_FAILURES = 5
-_WORTH_A_THREAD = 16_384  # bytes: Pillow decodes without the interpreter's lock, but opens files with it
-
-
-@dataclass(frozen=True)
-class Members:
-    """Files of a set with their labels, int64 (N,), −1 = unknown."""
-
-    files: list[FileEntry]
-    labels: np.ndarray
-
-    def take(self, indices: np.ndarray) -> "Members":
-        """The members at these positions."""
-        return Members([self.files[int(i)] for i in indices], self.labels[indices])
 
 
 @dataclass(frozen=True)
@@ -63,6 +45,8 @@ class FileListing:
     train: Members
     test: Members | None
     skipped: list[SkippedFile]
+    warnings: list[str] = field(default_factory=list)
+    """What a user should know, one line each."""
 
 
 def sort_out(entries: list[FileEntry]) -> tuple[list[FileEntry], list[SkippedFile]]:
@@ -73,10 +57,12 @@ def sort_out(entries: list[FileEntry]) -> tuple[list[FileEntry], list[SkippedFil
         suffix = os.path.splitext(entry.path)[1].lower()  # noqa: PTH122  # a million times: ten times faster
         if is_hidden(entry.path):
             skipped.append(SkippedFile(entry.path, "hidden file"))
-        elif suffix not in _SUFFIXES:
-            skipped.append(SkippedFile(entry.path, f"not an image ({suffix or 'no suffix'})"))
         elif entry.size == BROKEN:
             skipped.append(SkippedFile(entry.path, "broken link"))
+        elif entry.size == LOOP:
+            skipped.append(SkippedFile(entry.path, "link to a folder that it lies in"))
+        elif suffix not in _SUFFIXES:
+            skipped.append(SkippedFile(entry.path, f"not an image ({suffix or 'no suffix'})"))
         elif entry.size == 0:
             skipped.append(SkippedFile(entry.path, "empty file"))
         else:
@@ -85,13 +71,28 @@ def sort_out(entries: list[FileEntry]) -> tuple[list[FileEntry], list[SkippedFil
 
 
 def make_bundle(
-    listing: FileListing, options: SourceOptions, *, default_size: int | None = None, flip: bool = True
+    listing: FileListing,
+    options: SourceOptions,
+    *,
+    default_size: int | None = None,
+    flip: bool = True,
+    own: bool = False,
 ) -> DataBundle:
     """Load what was listed: into memory if that is small enough, else to be decoded at every read.
 
     Without `image_size` and `default_size` the images get the median short side of a few of them, at
-    most 224 pixels.
+    most `largest_auto` pixels.
+
+    Args:
+        listing: what was found.
+        options: as asked for.
+        default_size: side without `image_size`.
+        flip: whether mirrored images make sense.
+        own: a user's own files, not a benchmark: damaged ones are left out and reported unless `bad_files` says error,
+            and a class of which no labelled image is left is left out too.
     """
+    if options.bad_files == "auto":
+        options = replace(options, bad_files="skip" if own else "error")
     train, test = listing.train, listing.test
     if options.test_fraction is not None:
         if test is not None:
@@ -100,112 +101,70 @@ def make_bundle(
             )
         kept, held = hold_out(train.labels, options.test_fraction, seed=options.test_seed)
         train, test = train.take(kept), train.take(held)
-    size = options.image_size or default_size or probe_size(listing.store, train.files)
+    size = options.image_size or default_size or probe_size(listing.store, train.files, options.largest_auto)
     count = len(train.files) + (len(test.files) if test else 0)
     total = count * (1 if options.grey else 3) * size * size
     in_memory = options.storage == "memory" or (options.storage == "auto" and total <= options.memory_limit)
-    skipped = list(listing.skipped)
-    loader = _Loader(listing, options, size, in_memory, skipped)
-    train_set = loader.load(train)
-    test_set = loader.load(test) if test else None
-    used = len(train_set) + (len(test_set) if test_set else 0)
-    return DataBundle(train_set, test_set, DataHints(flip=flip), FileReport(used, tuple(skipped)))
+    decoder = Decoder(listing.store, options, listing.class_names, size=size, in_memory=in_memory)
+    parts = [decoder.decode(train)] + ([decoder.decode(test)] if test and len(test.files) else [])
+    names = listing.class_names
+    if own:
+        parts, names = _without_empty_classes(parts, names, decoder)
+    sets = [_image_set(part, names, listing, options, size) for part in parts]
+    report = FileReport(
+        sum(map(len, sets)),
+        (*listing.skipped, *decoder.skipped),
+        (*listing.warnings, *decoder.warnings, *remarks(decoder.facts, size)),
+        tuple(decoder.facts),
+    )
+    return DataBundle(sets[0], sets[1] if len(sets) > 1 else None, DataHints(flip=flip), report)
 
 
-@dataclass(frozen=True)
-class _Loader:
-    listing: FileListing
-    options: SourceOptions
-    size: int
-    in_memory: bool
-    skipped: list[SkippedFile]
-
-    def load(self, members: Members) -> ImageSet:
-        pixels: Tensor | None = None
-        if self.in_memory or self.options.bad_files == "skip":
-            pixels, members = self._decode(members)
-        content = content_of_files(self.listing.store, members.files)
-        ids = [entry.path for entry in members.files]
-        names, name = self.listing.class_names, self.listing.name
-        if pixels is not None:
-            return ArrayImages(pixels, members.labels, names, name=name, ids=ids, content=content)
-        return FileImages(
-            self.listing.store,
-            ids,
-            members.labels,
-            names,
-            content=content,
-            image_size=self.size,
-            grey=self.options.grey,
-            name=name,
+def _without_empty_classes(
+    parts: list[Decoded], names: tuple[str, ...], decoder: Decoder
+) -> tuple[list[Decoded], tuple[str, ...]]:
+    """Leave out classes of which no labelled training image can be decoded; at least two must remain."""
+    labels = parts[0].members.labels
+    known = np.bincount(labels[labels >= 0], minlength=len(names))
+    left = np.flatnonzero(known)
+    if len(left) == len(names):
+        return parts, names
+    gone = [names[int(i)] for i in np.flatnonzero(known == 0)]
+    if len(left) < 2:
+        raise DataError(
+            f"{decoder.store.where}: only {len(left)} class has labelled images that can be decoded; at least two "
+            f"are needed. Without any: {', '.join(map(shown, gone))}."
         )
-
-    def _decode(self, members: Members) -> tuple[Tensor | None, Members]:
-        """Decode every file once: into one tensor if in memory, else only to find the damaged ones."""
-        count = len(members.files)
-        shape = (count, 1 if self.options.grey else 3, self.size, self.size)
-        kept = self._cache_file(members)
-        if kept is not None and (cached := load_cached(kept, shape)) is not None:
-            return (cached if self.in_memory else None), members
-        pixels = torch.empty(shape if self.in_memory else 0, dtype=torch.uint8)
-        errors = self._decode_into(pixels, members)
-        good = np.array([index for index, error in enumerate(errors) if error is None], dtype=np.int64)
-        if len(good) < count:
-            self._report(members, errors)
-            members = members.take(good)
-        if not len(good):
-            raise DataError(f"{self.listing.store.where}: none of {count:,} files can be decoded.")
-        if not self.in_memory:
-            return None, members
-        if len(good) < count:
-            return pixels[torch.from_numpy(good)], members
-        if kept is not None:
-            save_cached(kept, pixels)
-        return pixels, members
-
-    def _cache_file(self, members: Members) -> Path | None:
-        if self.options.cache is None:
-            return None
-        store, size, grey = self.listing.store, self.size, self.options.grey
-        return cache_file(self.options.cache, store.where, members.files, size=size, grey=grey)
-
-    def _decode_into(self, pixels: Tensor, members: Members) -> list[str | None]:
-        """Decode each file into its row (if there are rows); return what went wrong with each."""
-        store = self.listing.store
-
-        def decode(index: int) -> str | None:
-            path = members.files[index].path
-            name = store.full_name(path)
-            try:
-                with store.open(path) as file:
-                    image = decode_image(file, size=self.size, grey=self.options.grey, name=name)
-            except DataError as error:
-                return str(error)
-            if len(pixels):
-                pixels[index] = image
-            return None
-
-        mean_size = sum(entry.size for entry in members.files) / max(1, len(members.files))
-        if mean_size < _WORTH_A_THREAD:
-            return [decode(index) for index in range(len(members.files))]
-        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-            return list(pool.map(decode, range(len(members.files))))
-
-    def _report(self, members: Members, errors: list[str | None]) -> None:
-        failed = [(members.files[i].path, error) for i, error in enumerate(errors) if error is not None]
-        if self.options.bad_files == "error":
-            shown = "\n  ".join(error for _, error in failed[:_SHOWN_FAILURES])
-            more = len(failed) - _SHOWN_FAILURES
-            raise DataError(
-                f"{len(failed):,} of {len(errors):,} files cannot be decoded:\n  {shown}"
-                + (f"\n  and {more:,} more" if more > 0 else "")
-                + "\nTo leave them out, set bad_files to skip."
-            )
-        self.skipped.extend(SkippedFile(path, f"cannot be decoded: {error}") for path, error in failed)
+    for name in gone:
+        decoder.warnings.append(f"class {shown(name)}: none of its labelled images can be used; it is left out")
+    numbers = np.full(len(names) + 1, UNKNOWN)  # the last is for label −1
+    numbers[left] = np.arange(len(left))
+    kept = []
+    for number, part in enumerate(parts):
+        good = np.arange(len(part.members.files)) if number == 0 else np.flatnonzero(known[part.members.labels])
+        if len(good) < len(part.members.files):
+            lost = np.setdiff1d(np.arange(len(part.members.files)), good)
+            reason = "test image of a class that is left out"
+            decoder.skipped.extend(SkippedFile(part.members.files[int(i)].path, reason) for i in lost)
+            part = part.take(good)
+        if len(good):
+            kept.append(replace(part, members=Members(part.members.files, numbers[part.members.labels])))
+    return kept, tuple(names[int(i)] for i in left)
 
 
-def probe_size(store: FileStore, files: list[FileEntry]) -> int:
-    """Median short side of up to 64 images spread over the list, at most 224 pixels."""
+def _image_set(
+    part: Decoded, names: tuple[str, ...], listing: FileListing, options: SourceOptions, size: int
+) -> ImageSet:
+    members, store, name = part.members, listing.store, listing.name
+    content = content_of_files(store, members.files)
+    ids = [entry.path for entry in members.files]
+    if part.pixels is not None:
+        return ArrayImages(part.pixels, members.labels, names, name=name, ids=ids, content=content)
+    return FileImages(store, ids, members.labels, names, content=content, image_size=size, grey=options.grey, name=name)
+
+
+def probe_size(store: FileStore, files: list[FileEntry], largest: int = 224) -> int:
+    """Median short side of up to 64 images spread over the list, at most `largest` pixels."""
     step = max(1, len(files) // _PROBED)
     sides: list[int] = []
     for entry in files[::step][:_PROBED]:
@@ -215,5 +174,5 @@ def probe_size(store: FileStore, files: list[FileEntry]) -> int:
         except DataError:
             continue  # reported with its reason when it is decoded
     if not sides:
-        return _LARGEST_DEFAULT
-    return min(_LARGEST_DEFAULT, int(np.median(sides)))
+        return largest
+    return min(largest, int(np.median(sides)))

@@ -2,7 +2,9 @@
 
 import csv
 import io
+import itertools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +12,9 @@ from protocon.errors import DataError
 
 _FILE_HEADINGS = frozenset(("file", "filename", "file_name", "path", "image", "image_id", "name", "id"))
 _LABEL_HEADINGS = frozenset(("label", "labels", "class", "class_name", "category", "target"))
+_SEPARATORS = ",;\t"
+_TRIED_ROWS = 50
+_FILE_LIKE = re.compile(r"\.[A-Za-z]{3,4}$")
 
 
 class LabelRow(NamedTuple):
@@ -20,60 +25,109 @@ class LabelRow(NamedTuple):
     label: str
 
 
-def read_label_rows(path: Path) -> list[LabelRow]:
-    """Read a CSV of two columns, with or without a heading.
+class LabelTable(NamedTuple):
+    """What a labels file holds."""
 
-    A byte order mark, Windows line ends, quoted fields, blank lines, semicolons or tabs as separators are
-    all understood; more columns are allowed where a heading says which two count.
-    """
+    rows: list[LabelRow]
+    problems: list[str]
+    """Rows that cannot be understood, one line each: `line 3: …`."""
+
+
+class _Columns(NamedTuple):
+    """Which column is which."""
+
+    file: int = 0
+    label: int = 1
+
+
+def read_label_rows(path: Path) -> list[LabelRow]:
+    """Rows of a list that must be whole: the first row that cannot be understood is an error."""
+    table = read_label_table(path)
+    if table.problems:
+        raise DataError(f"{path}, {table.problems[0]}.")
+    return table.rows
+
+
+def read_label_table(path: Path) -> LabelTable:
+    """Read a CSV of two columns from a file."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        content = path.read_bytes()
     except FileNotFoundError as error:
         raise DataError(f"Labels file {path} does not exist. Expected a CSV with rows `file,label`.") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"Labels file {path} is not UTF-8 text ({error.reason}). Save it as UTF-8.") from error
     except OSError as error:
         raise DataError(f"Labels file {path} cannot be read: {error.strerror}.") from error
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), skipinitialspace=True, strict=True)
-    rows: list[tuple[int, list[str]]] = []
+    return parse_label_table(content, str(path))
+
+
+def parse_label_table(content: bytes, name: str) -> LabelTable:
+    """Read a CSV of two columns, with or without a heading.
+
+    A byte order mark (also of UTF-16), Windows line ends, quoted fields with separators and line breaks in them, blank
+    lines, semicolons or tabs as separators are all understood; more columns are allowed where a heading says which
+    two count.
+    """
+    text = _decode(content, name)
+    separator = _separator(text)
+    lines = list(_lines(text, separator, name))
+    if not lines:
+        raise DataError(f"Labels file {name} is empty. Expected rows `file,label`.")
+    columns = _heading(lines[0][1])
+    rows: list[LabelRow] = []
+    problems: list[str] = []
+    for line, fields in lines if columns is None else lines[1:]:
+        place = columns or _Columns()
+        if columns is None and len(fields) != 2:
+            problems.append(
+                f"line {line}: {len(fields)} columns; expected two, `file,label` (quote names that contain "
+                "the separator, or give a heading `file,label` if there are more columns)"
+            )
+        elif len(fields) <= max(place) or not fields[place.file]:
+            problems.append(f"line {line}: expected a file and a label, got {separator.join(fields)!r}")
+        else:
+            rows.append(LabelRow(line, fields[place.file], fields[place.label]))
+    return LabelTable(rows, problems)
+
+
+def _decode(content: bytes, name: str) -> str:
+    wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))  # how Excel saves "Unicode text"
+    try:
+        return content.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"Labels file {name} is not UTF-8 text ({error.reason}). Save it as UTF-8.") from error
+
+
+def _lines(text: str, separator: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Line number and fields of every row that is not blank."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
     try:
         for fields in reader:
             fields = [field.strip() for field in fields]
             if any(fields):
-                rows.append((reader.line_num, fields))
+                yield reader.line_num, fields
     except csv.Error as error:
-        raise DataError(f"{path}, line {reader.line_num}: {error}. Check its quotes.") from error
-    if not rows:
-        raise DataError(f"Labels file {path} is empty. Expected rows `file,label`.")
-    columns = _heading(rows[0][1])
-    if columns is not None:
-        rows = rows[1:]
-    return [_row(path, line, fields, columns) for line, fields in rows]
+        raise DataError(f"{name}, line {reader.line_num}: {error}. Check its quotes.") from error
 
 
-def _delimiter(text: str) -> str:
-    first = text.lstrip().partition("\n")[0]
-    return max(",;\t", key=first.count)  # the comma where none of them occurs
+def _separator(text: str) -> str:
+    """The separator under which the first rows look most like a labels file; the comma where none does."""
+
+    def likeness(separator: str) -> tuple[bool, int, int]:
+        try:
+            rows = [fields for _, fields in itertools.islice(_lines(text, separator, ""), _TRIED_ROWS)]
+        except DataError:
+            return False, -1, -1  # its quotes make no sense with this separator
+        named = sum(len(fields) == 2 and any(map(_FILE_LIKE.search, fields)) for fields in rows)
+        return bool(rows) and _heading(rows[0]) is not None, named, sum(len(fields) == 2 for fields in rows)
+
+    return max(_SEPARATORS, key=likeness)
 
 
-def _heading(fields: list[str]) -> tuple[int, int] | None:
+def _heading(fields: list[str]) -> _Columns | None:
     """Positions of the two columns if the first row is a heading."""
     lowered = [field.lower() for field in fields]
     files = [i for i, field in enumerate(lowered) if field in _FILE_HEADINGS]
     labels = [i for i, field in enumerate(lowered) if field in _LABEL_HEADINGS]
-    return (files[0], labels[0]) if files and labels else None
-
-
-def _row(path: Path, line: int, fields: list[str], columns: tuple[int, int] | None) -> LabelRow:
-    if columns is None and len(fields) != 2:
-        raise DataError(
-            f"{path}, line {line}: {len(fields)} columns; expected two, `file,label`. Quote names that "
-            "contain the separator, or give a heading `file,label` if there are more columns."
-        )
-    file_column, label_column = columns or (0, 1)
-    if len(fields) <= max(file_column, label_column) or not fields[file_column]:
-        raise DataError(f"{path}, line {line}: expected a file and a label, got {','.join(fields)!r}.")
-    return LabelRow(line, fields[file_column], fields[label_column])
+    return _Columns(files[0], labels[0]) if files and labels else None
 
 
 def sorted_names(names: set[str]) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from protocon.data.fileset import FileListing, Members, make_bundle
+from protocon.data.decoding import Members
+from protocon.data.fileset import FileListing, make_bundle
 from protocon.data.folders import list_class_folders
 from protocon.data.imageset import DataBundle
 from protocon.data.labelfile import read_label_rows

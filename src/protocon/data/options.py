@@ -1,5 +1,6 @@
 """The options of a data source."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
@@ -7,7 +8,9 @@ from typing import Literal
 from protocon.errors import ConfigError
 
 Storage = Literal["auto", "memory", "stream"]
-BadFiles = Literal["error", "skip"]
+BadFiles = Literal["auto", "error", "skip"]
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is."""
 
 MEMORY_LIMIT = 2 * 2**30
 
@@ -34,10 +37,15 @@ class SourceOptions:
     """Image files: decoded once into memory, decoded at every read, or memory if under `memory_limit`."""
     memory_limit: int = MEMORY_LIMIT
     """Bytes of decoded images up to which `storage="auto"` chooses memory."""
-    bad_files: BadFiles = "error"
-    """A file that cannot be decoded stops loading, or is left out and reported (decodes every file once)."""
+    bad_files: BadFiles = "auto"
+    """A file that cannot be decoded stops loading, or is left out and reported (decodes every file once).
+    auto: left out of one's own images; an error in a named benchmark, whose files should all be whole."""
     cache: Path | None = None
     """Folder where images decoded into memory are kept for the next run. None: nowhere."""
+    largest_auto: int = 224
+    """Without `image_size`, one's own image files become at most this large."""
+    progress: Progress | None = None
+    """Called now and then while files are decoded."""
 
     def __post_init__(self) -> None:
         for name in ("root", "labels", "cache"):
@@ -52,19 +60,22 @@ class SourceOptions:
             raise ConfigError(f"test_seed is {self.test_seed}; it must be 0 or more.")
         if self.storage not in ("auto", "memory", "stream"):
             raise ConfigError(f"storage is {self.storage!r}; choose auto, memory or stream.")
-        if self.bad_files not in ("error", "skip"):
-            raise ConfigError(f"bad_files is {self.bad_files!r}; choose error or skip.")
+        if self.bad_files not in ("auto", "error", "skip"):
+            raise ConfigError(f"bad_files is {self.bad_files!r}; choose auto, error or skip.")
 
     def accept_only(self, source: str, *names: str) -> None:
         """Raise if an option is set that `source` would ignore: no option silently does nothing."""
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name not in names and value != field.default:
+            if field.name not in (*names, *_OF_NO_SOURCE) and value != field.default:
                 raise ConfigError(
                     f"Dataset {source!r} does not use the option {field.name} (given: {value}). "
                     f"It uses: {', '.join(names)}. Remove it."
                 )
 
+
+_OF_NO_SOURCE = ("largest_auto", "progress")
+"""Set by the program, not by a user: no error where they do nothing."""
 
 FILE_OPTIONS = ("root", "image_size", "grey", "storage", "memory_limit", "bad_files", "cache")
 """The options that every source of image files understands."""

@@ -13,11 +13,29 @@ class SkippedFile:
 
 
 @dataclass(frozen=True)
+class ImageFacts:
+    """What an image file says of itself."""
+
+    path: str
+    width: int
+    height: int
+    mode: str
+    """Pillow's: RGB, L, P, CMYK, …"""
+    format: str
+    """JPEG, PNG, …"""
+    frames: int = 1
+
+
+@dataclass(frozen=True)
 class FileReport:
     """Every file is in here once: counted as used, or listed as skipped."""
 
     used: int
     skipped: tuple[SkippedFile, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What a user should know of the labels and files, one line each."""
+    facts: tuple[ImageFacts, ...] = ()
+    """Of the used files, where they were decoded before training."""
 
     @property
     def total(self) -> int:
@@ -29,5 +47,7 @@ class FileReport:
         text = f"{self.total:,} files: {self.used:,} used, {len(self.skipped):,} skipped"
         if not self.skipped:
             return text
-        reasons = Counter(skip.reason for skip in self.skipped).most_common()
+        # What follows a colon or full stop is about one file.
+        kinds = (skip.reason.partition(":")[0].partition(". ")[0] for skip in self.skipped)
+        reasons = Counter(kinds).most_common()
         return text + " (" + "; ".join(f"{count:,} {reason}" for reason, count in reasons) + ")"

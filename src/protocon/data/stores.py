@@ -10,7 +10,9 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 from protocon.errors import DataError
 
 BROKEN = -1
-"""Size of an entry that cannot be read: a link to nowhere."""
+"""Size of an entry that cannot be read: a link to nowhere, or to itself."""
+LOOP = -2
+"""Size of a link to a folder that it lies in, which is not followed."""
 
 _MAX_MEMBER_BYTES = 2**29  # a zip states any size it likes; no image we decode needs half a gigabyte
 
@@ -71,9 +73,10 @@ class FolderStore:
             raise DataError(f"{folder} cannot be listed: {error.strerror}. Check its permissions.") from error
         key = (status.st_dev, status.st_ino)
         if key in above:
+            yield FileEntry(prefix.rstrip("/"), LOOP)
             return
         for entry in entries:
-            if entry.is_dir():
+            if _is_folder(entry):
                 yield from self._walk(entry.path, f"{prefix}{entry.name}/", above | {key})
                 continue
             try:
@@ -94,7 +97,13 @@ class FolderStore:
     def folders(self, under: str = "") -> list[str]:
         """Names of the folders directly in `under`, sorted."""
         folder = self.root / under
-        return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+        # A link to a folder that holds it is no folder of its own: `files` does not follow it.
+        above = {folder.resolve(), *folder.resolve().parents}
+        return sorted(
+            entry.name
+            for entry in os.scandir(folder)
+            if _is_folder(entry) and not (entry.is_symlink() and Path(entry.path).resolve() in above)
+        )
 
     def open(self, path: str) -> BinaryIO:
         """Open one file for reading."""
@@ -182,6 +191,13 @@ class ZipStore:
     def full_name(self, path: str) -> str:
         """The file as a message names it."""
         return f"{self.archive}:{path}"
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
 
 
 def is_hidden(path: str) -> bool:
