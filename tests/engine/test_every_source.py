@@ -14,7 +14,13 @@ from protocon.data.sources import DATASETS
 from tests.commands import run_command
 from tests.engine.layouts import LAYOUTS, TRAIN, picture, save_class
 
-QUICK = ("optim.epochs=2", "optim.batch_size=4", "optim.mu=3", "network.projection_dim=8", "run.tensorboard=false")
+QUICK = (
+    "optim.epochs=2",
+    "optim.batch_size=4",
+    "optim.mu=3",
+    "network.projection_dim=8",
+    "run.tensorboard=false",
+)
 CIFAR_ZIP = Path(__file__).parents[2].parent / "shared" / "data" / "cifar10.zip"
 
 
@@ -46,7 +52,8 @@ def test_train_works_on(
     result = done.json
     for file in ("config.yaml", "env.json", "split.json", "metrics.jsonl", "model.safetensors", "labels.csv"):
         assert (Path(result["run"]) / file).stat().st_size > 0
-    assert len(rows_of(result["run"])) == result["unlabelled"]
+    assert [row["split"] for row in rows_of(result["run"])].count("unlabelled") == result["unlabelled"]
+    assert [row["split"] for row in rows_of(result["run"])].count("labelled") == result["labelled"]
     assert (result["test_accuracy"] is None) == (layout == "folder")
 
 
@@ -107,4 +114,4 @@ def test_train_works_on_the_real_cifar10(
     done = run_command(monkeypatch, capsys, "train", *arguments, *out, *QUICK)
     assert done.code == 0, done.err
     assert (done.json["labelled"], done.json["unlabelled"]) == (40, 80)
-    assert len(rows_of(done.json["run"])) == 80
+    assert len(rows_of(done.json["run"])) == 120

@@ -50,6 +50,9 @@ def assert_same_run(first: Path, second: Path) -> None:
         assert torch.equal(tensor, theirs.tensors[name]), name
     for file in ("metrics.jsonl", "labels.csv", "split.json", "config.yaml", "model.safetensors"):
         assert (first / file).read_bytes() == (second / file).read_bytes(), file
+    for file in ("classes.jsonl", "clusters.json"):  # of methods that have clusters
+        assert (first / file).is_file() == (second / file).is_file() == ("method.cluster_table" in ours.tensors)
+        assert not (first / file).is_file() or (first / file).read_bytes() == (second / file).read_bytes(), file
 
 
 @pytest.mark.parametrize("method", METHODS)

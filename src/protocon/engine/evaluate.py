@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -56,3 +57,15 @@ def accuracy(logits: Tensor, labels: Tensor) -> float:
     """Share of images with a known label (not −1) whose largest logit is at it."""
     known = labels >= 0
     return float((logits.argmax(-1)[known] == labels[known]).double().mean())
+
+
+def confusion(logits: Tensor, labels: Tensor) -> list[tuple[int, int, int]]:
+    """(true class, predicted class, images) wherever there are any; images without a label (−1) are left out.
+
+    Sparse: a thousand classes have a million pairs, most of them empty.
+    """
+    known = labels >= 0
+    classes = logits.shape[1]
+    cells = labels[known] * classes + logits.argmax(-1)[known]
+    pairs, counts = np.unique(cells.cpu().numpy(), return_counts=True)
+    return [(cell // classes, cell % classes, n) for cell, n in zip(pairs.tolist(), counts.tolist(), strict=True)]

@@ -1,20 +1,48 @@
-"""What a run leaves behind: the model in one file, and a label for every unlabelled image."""
+"""What a run leaves behind: the model in one file, a label for every image, and the numbers behind the report."""
 
 import csv
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import save
 from torch import nn
 
+from protocon.data.imageset import ImageSet
 from protocon.engine.checkpoint import write_bytes
+from protocon.engine.classes import class_row, cluster_facts
+from protocon.engine.evaluate import confusion
+from protocon.engine.judgement import judge
+from protocon.engine.runfolder import RunFolder
 from protocon.engine.session import Session
+from protocon.engine.triage import NONE, Judgement, Opinion, Triage, measure, sort_out
 from protocon.types import Outputs
 
-SOURCES = ("refined", "classifier", "cluster")
+LABEL_COLUMNS = (
+    "file",
+    "split",
+    "given",
+    "refined",
+    "refined_confidence",
+    "classifier",
+    "classifier_confidence",
+    "cluster",
+    "cluster_confidence",
+    "agreement",
+    "prototype",
+    "prototype_score",
+    "truth",
+    "triage",
+    "review_rank",
+)
+"""The same for every method; a cell is empty where there is no such thing."""
+
+_THRESHOLD = 0.95
+"""τ of the triage where a method has none of its own."""
 
 
 def save_model(path: Path, network: nn.Module, session: Session) -> None:
@@ -28,33 +56,90 @@ def save_model(path: Path, network: nn.Module, session: Session) -> None:
     write_bytes(path, save(tensors, metadata={"protocon": json.dumps(facts)}))
 
 
-def write_labels(path: Path, session: Session, outputs: Outputs) -> None:
-    """One row per unlabelled image: refined, classifier's and cluster's label, each with its confidence.
+def write_outcome(
+    folder: RunFolder, session: Session, predict: Callable[[ImageSet], Outputs], *, writes: bool
+) -> dict[str, Any]:
+    """Write labels.csv, evaluation.json and clusters.json; returns what the summary says of the labels.
 
-    The classifier's opinion is the averaged network's on the clean image; the cluster's is that of the
-    cluster the image was in when training last saw it.
+    Args:
+        folder: of the run.
+        session: the run.
+        predict: outputs of the averaged network; all processes call it together.
+        writes: whether this process writes.
+    """
+    judged = judge(session, predict)
+    tested = None if session.bundle.test is None else predict(session.bundle.test)
+    triage = sort_out(judged, triage_threshold(session))
+    measured = {"triage": measure(judged, triage)}
+    if not writes:
+        return measured
+    write_labels(folder.labels_file, session, judged, triage)
+    if tested is not None and session.bundle.test is not None:
+        labels = torch.from_numpy(session.bundle.test.labels.copy())
+        folder.write_json(
+            folder.evaluation_file,
+            {
+                "images": int((labels >= 0).sum()),
+                "class_names": list(session.bundle.test.class_names),
+                "confusion": confusion(tested.logits, labels),
+            },
+        )
+    facts = cluster_facts(session.method.held(), session.bundle.train.class_names)
+    if facts is not None:
+        folder.write_json(folder.clusters_file, session.method.summary() | facts)
+    return measured
+
+
+def triage_threshold(session: Session) -> float:
+    """The method's own τ where it is a fixed number, else the usual one."""
+    own = getattr(session.method.settings, "threshold", _THRESHOLD)
+    return float(own) if isinstance(own, int | float) else _THRESHOLD
+
+
+def append_classes(folder: RunFolder, session: Session, epoch: int) -> None:
+    """Add an epoch's line to classes.jsonl, where the method and the data know enough for one."""
+    row = class_row(session.method.held(), session.hidden_truth.numpy(), session.bundle.train.class_names)
+    if row is not None:
+        folder.append(folder.classes_file, {"epoch": epoch} | row)
+
+
+def write_labels(path: Path, session: Session, judged: Judgement, triage: Triage) -> None:
+    """One row per image of the training set, in its order, with the columns `LABEL_COLUMNS`.
 
     Args:
         path: CSV file.
         session: the run.
-        outputs: of the averaged network for the unlabelled set, in its order.
+        judged: what is believed of every image.
+        triage: what to do with it.
     """
-    images, unlabelled = session.bundle.train, session.split.unlabelled
-    probs = outputs.logits.softmax(-1)
-    method = session.method
-    device = next((b.device for b in method.buffers()), torch.device("cpu"))
-    with torch.no_grad():
-        opinions = method.opinions(probs.to(device), torch.arange(len(unlabelled), device=device))
-    given = [source for source in SOURCES if source in opinions]
-    best = {source: opinions[source].max(-1) for source in given}
-    names = images.class_names
-    text = io.StringIO()
+    images = session.bundle.train
+    # A list, and NONE = −1 finds its last entry: looking names up costs nothing.
+    names = np.array([*images.class_names, ""], dtype=object)
+    labelled = judged.given != NONE
+    agreement = np.where(judged.classifier.label == judged.cluster.label, "yes", "no").astype(object)
+    agreement[judged.cluster.label == NONE] = ""
+    columns = (
+        np.where(labelled, "labelled", "unlabelled"),
+        names[judged.given],
+        *_columns(judged.refined, names, silent=labelled),
+        *_columns(judged.classifier, names),
+        *_columns(judged.cluster, names),
+        agreement,
+        *_columns(judged.prototype, names),
+        names[judged.truth],
+        np.where(triage.accept, "accept", "review"),
+        np.where(triage.accept, "", triage.rank.astype(str)),
+    )
+    text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(["file", *(column for s in given for column in (s, f"{s}_confidence"))])
-    columns = [(best[s].indices.tolist(), best[s].values.tolist()) for s in given]
-    for row, position in enumerate(unlabelled):
-        cells: list[Any] = [images.ids[int(position)]]
-        for labels, confidences in columns:
-            cells += [names[labels[row]], f"{confidences[row]:.4f}"]
-        writer.writerow(cells)
-    write_bytes(path, text.getvalue().encode())
+    writer.writerow(LABEL_COLUMNS)
+    writer.writerows(zip(images.ids, *(column.tolist() for column in columns), strict=True))
+    # A file name need not be valid UTF-8: its bytes are written as they are.
+    write_bytes(path, text.getvalue().encode("utf-8", "surrogateescape"))
+
+
+def _columns(opinion: Opinion, names: np.ndarray, *, silent: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Name of the class and its score as text; no score where there is no opinion or `silent` says so."""
+    scores = np.char.mod("%.4f", opinion.confidence.astype(np.float64)).astype(object)
+    scores[(opinion.label == NONE) if silent is None else silent | (opinion.label == NONE)] = ""
+    return names[opinion.label], scores

@@ -51,13 +51,28 @@ class RunFolder:
 
     @property
     def labels_file(self) -> Path:
-        """Labels of every unlabelled image."""
+        """Labels of every image, with the opinions behind them."""
         return self.path / "labels.csv"
 
     @property
     def metrics_file(self) -> Path:
         """One JSON object an epoch; the same in every repetition of a run."""
         return self.path / "metrics.jsonl"
+
+    @property
+    def classes_file(self) -> Path:
+        """Pseudo-label accuracy and cluster purity of every class, epoch by epoch, where the truth is known."""
+        return self.path / "classes.jsonl"
+
+    @property
+    def clusters_file(self) -> Path:
+        """Members and label of every cluster at the end, of methods that have clusters."""
+        return self.path / "clusters.json"
+
+    @property
+    def evaluation_file(self) -> Path:
+        """Which classes of the test set are taken for which, at the end."""
+        return self.path / "evaluation.json"
 
     @property
     def timings_file(self) -> Path:
@@ -98,7 +113,7 @@ class RunFolder:
 
     def keep_epochs(self, epochs: int) -> None:
         """Drop lines of epochs that the newest checkpoint does not know: a resumed run repeats them."""
-        for file in (self.metrics_file, self.timings_file):
+        for file in (self.metrics_file, self.classes_file, self.timings_file):
             if not file.is_file():
                 continue
             kept = []

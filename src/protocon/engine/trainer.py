@@ -29,7 +29,7 @@ from protocon.engine.display import Display
 from protocon.engine.evaluate import accuracy, predict_set
 from protocon.engine.meter import EpochMeter
 from protocon.engine.optim import build_optimizer, learning_rate
-from protocon.engine.outputs import save_model, write_labels
+from protocon.engine.outputs import append_classes, save_model, write_outcome
 from protocon.engine.runfolder import RunFolder
 from protocon.engine.scalars import ScalarLog
 from protocon.engine.session import Session
@@ -233,16 +233,17 @@ def run_training(session: Session, fabric: Fabric, folder: RunFolder, console: C
             display.epoch(epoch + 1, row)
             if writes:
                 folder.append(folder.metrics_file, row)
+                append_classes(folder, session, epoch)
                 folder.append(folder.timings_file, {"epoch": epoch, "seconds": time.monotonic() - began})
                 scalars.write(row)
                 if (epoch + 1) % config.run.checkpoint_every == 0 or epoch + 1 == resolved.total_epochs:
                     save_checkpoint(folder.checkpoints, epoch + 1, trainer.state(), {"step": trainer.step})
             distributed.barrier()
     result = summarise(trainer, folder, time.monotonic() - started)
-    outputs = trainer.predict(trainer.averaged.module, session.bundle.train.subset(session.split.unlabelled))
+    averaged = trainer.averaged.module
+    result |= write_outcome(folder, session, lambda images: trainer.predict(averaged, images), writes=writes)
     if writes:
-        save_model(folder.model_file, trainer.averaged.module, session)
-        write_labels(folder.labels_file, session, outputs)
+        save_model(folder.model_file, averaged, session)
         folder.write_json(folder.result_file, result)
     distributed.barrier()
     return result

@@ -91,6 +91,14 @@ class Method(nn.Module):
         """
         return {"classifier": probs, "refined": probs}
 
+    def prototype_scores(self, embeddings: Tensor) -> Tensor | None:  # noqa: ARG002
+        """Cosine of each projection (n, d) to each class prototype, (n, C); None for methods without prototypes."""
+        return None
+
+    def held(self) -> dict[str, Tensor]:
+        """What is held of the unlabelled set, for the record: `label` (N,), `assignment` (N, H), `cluster_table`."""
+        return {}
+
     def summary(self) -> dict[str, int | float]:
         """What the method decided for itself (K, n, γ, …), shown before training starts."""
         return {}

@@ -250,6 +250,18 @@ class ProtoCon(Method):
             "refined": refine(self._align(probs), cluster, self.config.alpha),
         }
 
+    def prototype_scores(self, embeddings: Tensor) -> Tensor | None:
+        """Cosines to the prototypes that the last epoch published."""
+        return embeddings.to(self.prototypes.prototypes.dtype) @ self.prototypes.prototypes.T
+
+    def held(self) -> dict[str, Tensor]:
+        """The bank's labels and assignments, and the clusters' labels."""
+        return {
+            "label": self.bank.label,
+            "assignment": self.bank.assignment,
+            "cluster_table": self.cluster_table,
+        }
+
     def summary(self) -> dict[str, int | float]:
         """K, n, γ and λ as resolved, and the bank's memory."""
         return {

@@ -1,0 +1,92 @@
+"""Which labels are taken and which are looked at, in which order, and how good that is."""
+
+import numpy as np
+import pytest
+
+from protocon.engine.triage import NONE, Judgement, Opinion, measure, sort_out
+
+
+def opinion(labels: list[int], confidence: list[float] | None = None) -> Opinion:
+    scores = confidence or [0.0 if label == NONE else 0.99 for label in labels]
+    return Opinion(np.array(labels, dtype=np.int32), np.array(scores, dtype=np.float32))
+
+
+def judgement(
+    *,
+    refined: Opinion,
+    classifier: Opinion,
+    cluster: list[int] | None = None,
+    prototype: list[int] | None = None,
+    given: list[int] | None = None,
+    truth: list[int] | None = None,
+) -> Judgement:
+    nothing = [NONE] * len(refined.label)
+    return Judgement(
+        refined=refined,
+        classifier=classifier,
+        cluster=opinion(cluster or nothing),
+        prototype=opinion(prototype or nothing),
+        given=np.array(given or nothing, dtype=np.int32),
+        truth=np.array(truth or nothing, dtype=np.int32),
+    )
+
+
+def test_only_sure_and_undisputed_labels_are_accepted() -> None:
+    judged = judgement(
+        refined=opinion([0, 0, 0, 0, 0], [0.96, 0.94, 0.96, 0.96, 0.95]),
+        classifier=opinion([0, 0, 1, 0, 0]),
+        cluster=[0, 0, 0, 1, 0],
+        prototype=[0, 0, 0, 0, 1],
+    )
+    assert sort_out(judged, 0.95).accept.tolist() == [True, False, False, False, False]
+
+
+def test_an_opinion_that_a_method_lacks_disputes_nothing() -> None:
+    judged = judgement(refined=opinion([0, 1], [0.99, 0.95]), classifier=opinion([0, 1]))
+    assert sort_out(judged, 0.95).accept.tolist() == [True, True]
+
+
+def test_first_labels_that_may_be_wrong_then_what_most_opinions_dispute_then_the_least_sure() -> None:
+    judged = judgement(
+        refined=opinion([0, 0, 0, 1, 1, 1], [0.5, 0.99, 0.3, 0.0, 0.0, 0.5]),
+        classifier=opinion([0, 0, 0, 0, 0, 0], [0.5, 0.99, 0.3, 0.97, 0.99, 0.5]),
+        given=[NONE, NONE, NONE, 1, 1, NONE],
+    )
+    triage = sort_out(judged, 0.95)
+    assert triage.accept.tolist() == [False, True, False, False, False, False]
+    # 4 and 3: labels that may be wrong; 5: the classifier differs; 2 and 0: merely unsure
+    assert np.argsort(triage.rank)[1:].tolist() == [4, 3, 5, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("classifier", "confidence", "prototype", "doubted"),
+    [(0, 0.99, 0, True), (0, 0.94, 0, False), (0, 0.99, 1, False), (1, 0.99, 0, False)],
+)
+def test_a_given_label_is_doubted_only_if_classifier_and_prototype_both_contradict_it(
+    classifier: int, confidence: float, prototype: int, doubted: bool
+) -> None:
+    judged = judgement(
+        refined=opinion([1], [0.0]), classifier=opinion([classifier], [confidence]), prototype=[prototype], given=[1]
+    )
+    assert bool(sort_out(judged, 0.95).accept[0]) is not doubted
+
+
+def test_precision_of_what_was_accepted_is_measured_against_the_truth() -> None:
+    judged = judgement(
+        refined=opinion([0, 1, 0, 1, 1], [0.99, 0.99, 0.99, 0.5, 0.0]),
+        classifier=opinion([0, 1, 0, 1, 0]),
+        given=[NONE, NONE, NONE, NONE, 1],
+        truth=[0, 0, NONE, 0, NONE],
+    )
+    measured = measure(judged, sort_out(judged, 0.95))
+    assert (measured["accepted"], measured["review"], measured["doubted_labels"]) == (3, 1, 1)
+    assert (measured["accept_checked"], measured["accept_precision"]) == (2, 0.5)  # of 3 accepted, 2 have a truth
+    assert measured["review_finds"] == 0.5  # two labels are wrong, one of them is in the list
+
+
+def test_nothing_is_claimed_where_the_truth_is_unknown() -> None:
+    judged = judgement(refined=opinion([0, 1]), classifier=opinion([0, 1]))
+    measured = measure(judged, sort_out(judged, 0.95))
+    assert measured["accepted"] == 2
+    assert measured["accept_precision"] is None
+    assert measured["review_finds"] is None
