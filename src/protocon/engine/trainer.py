@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +20,22 @@ from protocon.config import RunConfig
 from protocon.data.imageset import ImageSet
 from protocon.data.loader import Loader, RawBatch
 from protocon.draws import fold
-from protocon.engine.checkpoint import (
-    newest_checkpoint,
-    optimizer_tensors,
-    restore_optimizer,
-    save_checkpoint,
-)
+from protocon.engine.agreement import check_same_start, check_same_state
+from protocon.engine.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
 from protocon.engine.display import Display
 from protocon.engine.evaluate import accuracy, predict_set
-from protocon.engine.meter import EpochMeter
+from protocon.engine.guards import Guards, not_finite, some_ids
+from protocon.engine.meter import EpochMeter, Unchecked
 from protocon.engine.optim import build_optimizer, learning_rate
 from protocon.engine.outputs import append_classes, save_model, write_outcome
 from protocon.engine.runfolder import RunFolder
+from protocon.engine.saving import Saver, Start, find_start
 from protocon.engine.scalars import ScalarLog
 from protocon.engine.session import Session
-from protocon.errors import RunError
+from protocon.engine.signals import StopSignals
+from protocon.errors import RunError, TrainingError
 from protocon.networks.ema import AveragedNetwork
+from protocon.networks.syncnorm import synchronise_norms
 from protocon.types import Batch, Outputs, Progress, Step
 
 LAST_EPOCHS = 10
@@ -61,16 +62,35 @@ class Trainer:
         """The config without `auto`."""
         return self.session.config
 
-    def train_epoch(self, epoch: int, display: Display) -> dict[str, float]:
-        """One pass over the unlabelled set."""
-        meter = EpochMeter(self.truth)
+    def meter(self, epoch: int) -> EpochMeter:
+        """A meter for an epoch, with nothing in it."""
+        classes = len(self.session.bundle.train.class_names)
+        return EpochMeter(self.truth, classes=classes, explain=partial(self._explain, epoch))
+
+    def _explain(self, epoch: int, seen: Unchecked, bad: list[str]) -> TrainingError:
+        images, split = self.session.bundle.train, self.session.split
+        labelled = [images.ids[int(split.labelled[i])] for i in seen.labelled_index.tolist()]
+        unlabelled = [images.ids[int(split.unlabelled[i])] for i in seen.index.tolist()]
+        return not_finite(seen, bad, epoch=epoch, labelled=some_ids(labelled), unlabelled=some_ids(unlabelled))
+
+    def train_epoch(
+        self, epoch: int, display: Display, *, meter: EpochMeter, after_step: Callable[[], None] = lambda: None
+    ) -> dict[str, float]:
+        """One pass over the unlabelled set, or what the meter says is left of it."""
         self.network.train()
-        for done, raw in enumerate(self.loader.epoch(epoch), start=1):
-            meter.add(*self.train_step(raw, epoch))
+        for raw in self.loader.epoch(epoch, first_step=meter.steps):
+            try:
+                step, rows = self.train_step(raw, epoch)
+            except RuntimeError:
+                meter.check_finite()  # numbers that are not finite can break a step; then that is the message
+                raise
+            meter.add(step, rows, raw)
             if display.wants_step():
-                display.step(done, meter.means())
+                display.step(meter.steps, meter.means())
+            after_step()
         with torch.no_grad():
             published = self.session.method.end_epoch(self.progress(epoch))
+        check_same_state(self.state(), epoch=epoch, device=self.fabric.device)
         return {"epoch": epoch, "step": self.step, "lr": self.learning_rate()} | meter.close() | published
 
     def train_step(self, raw: RawBatch, epoch: int) -> tuple[Step, dict[str, Tensor]]:
@@ -119,6 +139,7 @@ class Trainer:
             strong=strong,
             index=raw.index,
             share=raw.share,
+            labelled_share=raw.labelled_share,
         )
 
     def evaluate(self, epoch: int) -> dict[str, float]:
@@ -140,7 +161,7 @@ class Trainer:
         """Outputs of a whole set."""
         return predict_set(
             network,
-            images,
+            self.session.as_seen(images),
             view=self.session.views.clean,
             batch_size=self.config.run.eval_batch_size,
             device=self.fabric.device,
@@ -156,21 +177,19 @@ class Trainer:
             "optimizer": optimizer_tensors(self.optimizer),
         }
 
-    def restore(self, folder: RunFolder, say: Callable[[str], None]) -> int:
-        """Load the newest whole checkpoint; returns the epoch to go on with."""
-        checkpoint, damaged = newest_checkpoint(folder.checkpoints)
-        for line in damaged:
-            say(f"{line}; the one before it is used")
-        if checkpoint is None:
-            if damaged:
-                raise RunError(f"no checkpoint of {folder.path} can be read; the run cannot go on")
-            return 0
-        unwrap(self.network).load_state_dict(checkpoint.part("network"))
-        self.averaged.module.load_state_dict(checkpoint.part("averaged"))
-        self.session.method.load_state_dict(checkpoint.part("method"))
-        restore_optimizer(self.optimizer, checkpoint.part("optimizer"))
+    def load(self, checkpoint: Checkpoint) -> None:
+        """Put back what `state` gave."""
+        try:
+            unwrap(self.network).load_state_dict(checkpoint.part("network"))
+            self.averaged.module.load_state_dict(checkpoint.part("averaged"))
+            self.session.method.load_state_dict(checkpoint.part("method"))
+            restore_optimizer(self.optimizer, checkpoint.part("optimizer"))
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise RunError(
+                f"the checkpoint does not fit this network or method: {str(error)[:500]}. The run cannot go on with "
+                "another network, method or number of classes than it began with"
+            ) from error
         self.step = int(checkpoint.facts["step"])
-        return int(checkpoint.facts["epoch"])
 
 
 def unwrap(network: nn.Module) -> nn.Module:
@@ -181,19 +200,24 @@ def unwrap(network: nn.Module) -> nn.Module:
 
 
 def build_trainer(session: Session, fabric: Fabric) -> Trainer:
-    """Move everything to the device."""
+    """Move everything to the device, and make the processes one: synchronised norms, each with its slice of a batch."""
     config = session.config
     torch.use_deterministic_algorithms(True, warn_only=True)
+    # Nothing here reads memory it has not written; filling all of it first costs a sixth of a step.
+    torch.utils.deterministic.fill_uninitialized_memory = False
     device = fabric.device
-    network = session.network.to(device)
-    averaged = AveragedNetwork(
-        network, decay=config.optim.ema, average_statistics=session.method.settings.teacher == "eman"
-    ).to(device)
+    network: nn.Module = session.network.to(device)
+    if distributed.world_size() > 1 and config.run.sync_batchnorm:
+        network = synchronise_norms(network, device)
     session.method.to(device)
     optimizer = build_optimizer(network, config.optim)
     wrapped, wrapped_optimizer = fabric.setup(network, optimizer)
+    # Copied after the set-up, which may change the weights' precision.
+    averaged = AveragedNetwork(
+        unwrap(wrapped), decay=config.optim.ema, average_statistics=session.method.settings.teacher == "eman"
+    )
     loader = Loader(
-        session.bundle.train,
+        session.samples,
         session.split,
         batch_size=int(config.optim.batch_size),
         mu=config.optim.mu,
@@ -211,42 +235,71 @@ def run_training(session: Session, fabric: Fabric, folder: RunFolder, console: C
     started = time.monotonic()
     trainer = build_trainer(session, fabric)
     config, resolved = session.config, session.resolved
-    first = trainer.restore(folder, lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True))
     display = Display(
         console,
         title=f"{config.data.name} · {config.method_name}",
         total_epochs=resolved.total_epochs,
         steps_per_epoch=resolved.steps_per_epoch,
-        first_epoch=first,
     )
+    start = find_start(folder, fabric, checkpoint_every=config.run.checkpoint_every, say=display.say)
+    if start.checkpoint is not None:
+        trainer.load(start.checkpoint)
+    check_same_start(start.epoch, trainer.step, device=fabric.device)
+    display.begin(start.epoch)
     writes = distributed.rank() == 0
     if writes:
-        folder.keep_epochs(first)
+        folder.keep_epochs(start.epoch, display.say)
     with (
         display,
-        ScalarLog(folder.path, enabled=writes and config.run.tensorboard, first_epoch=first) as scalars,
+        ScalarLog(folder.path, enabled=writes and config.run.tensorboard, first_epoch=start.epoch) as scalars,
+        StopSignals() as signals,
     ):
-        for epoch in range(first, resolved.total_epochs):
-            began = time.monotonic()
-            row = trainer.train_epoch(epoch, display)
-            row |= trainer.evaluate(epoch)
-            display.epoch(epoch + 1, row)
-            if writes:
-                folder.append(folder.metrics_file, row)
-                append_classes(folder, session, epoch)
-                folder.append(folder.timings_file, {"epoch": epoch, "seconds": time.monotonic() - began})
-                scalars.write(row)
-                if (epoch + 1) % config.run.checkpoint_every == 0 or epoch + 1 == resolved.total_epochs:
-                    save_checkpoint(folder.checkpoints, epoch + 1, trainer.state(), {"step": trainer.step})
-            distributed.barrier()
+        _train_epochs(trainer, folder, start, display=display, scalars=scalars, signals=signals)
     result = summarise(trainer, folder, time.monotonic() - started)
     averaged = trainer.averaged.module
     result |= write_outcome(folder, session, lambda images: trainer.predict(averaged, images), writes=writes)
     if writes:
-        save_model(folder.model_file, averaged, session)
+        save_model(folder.model_file, session.complete(averaged), session)
         folder.write_json(folder.result_file, result)
     distributed.barrier()
     return result
+
+
+def _train_epochs(
+    trainer: Trainer, folder: RunFolder, start: Start, *, display: Display, scalars: ScalarLog, signals: StopSignals
+) -> None:
+    """The epochs that are left. Everything an epoch adds to the run's files is there before its checkpoint is."""
+    session, config = trainer.session, trainer.config
+    total = session.resolved.total_epochs
+    clusters = session.method.summary().get("clusters")
+    names = session.bundle.train.class_names
+    guards = start.guards(
+        Guards(class_names=names, clusters=None if clusters is None else int(clusters), total_epochs=total)
+    )
+    saver = Saver(trainer, folder, guards=guards, signals=signals, minutes=config.run.checkpoint_minutes)
+    for epoch in range(start.epoch, total):
+        began = time.monotonic()
+        meter = trainer.meter(epoch)
+        if epoch == start.epoch:
+            meter, began = start.meter(meter), began - start.seconds
+        after_step = partial(saver.after_step, epoch, meter, began)
+        row = trainer.train_epoch(epoch, display, meter=meter, after_step=after_step)
+        row |= trainer.evaluate(epoch)
+        display.epoch(epoch + 1, row)
+        if remark := session.method.remark():
+            display.say(f"epoch {epoch + 1}: {remark}")
+        warnings = guards.check(row, meter.labels_by_class())
+        for warning in warnings:
+            display.say(f"warning in epoch {epoch + 1}: {warning['message']}. {warning['advice']}")
+        if distributed.rank() == 0:
+            folder.append(folder.metrics_file, row)
+            append_classes(folder, session, epoch)
+            for warning in warnings:
+                folder.append(folder.warnings_file, warning)
+            folder.append(folder.timings_file, {"epoch": epoch, "seconds": time.monotonic() - began})
+            scalars.write(row)
+        saver.after_epoch(epoch, due=(epoch + 1) % config.run.checkpoint_every == 0 or epoch + 1 == total)
+        distributed.barrier()
 
 
 def summarise(trainer: Trainer, folder: RunFolder, seconds: float) -> dict[str, Any]:
@@ -277,6 +330,7 @@ def summarise(trainer: Trainer, folder: RunFolder, seconds: float) -> dict[str, 
             "retention": last.get("retention"),
             "seconds": seconds if spent < seconds else spent,
             "peak_memory_mib": peak_memory_mib(),
+            "warnings": folder.warnings(),
         }
         | {key: last[key] for key in ("clusters_in_use", "smallest_cluster", "largest_cluster") if key in last}
         | session.method.summary()
