@@ -169,3 +169,45 @@ def test_impossible_options_are_refused(options: dict[str, Any]) -> None:
     (name,) = options
     with pytest.raises(ConfigError, match=name):
         SourceOptions(**options)
+
+
+def test_ids_name_the_rows(tmp_path: Path) -> None:
+    names = np.array(["p 1", "p,2", "p3", "p4"])
+    test = {"x_test": np.eye(4)[:2], "y_test": [0, 1], "ids_test": [7, 8]}
+    bundle = load(tmp_path, {"x": np.eye(4), "y": [0, 1, -1, -1], "ids": names, **test})
+    assert list(bundle.train.ids) == names.tolist()
+    assert bundle.test is not None
+    assert list(bundle.test.ids) == ["7", "8"]
+    held = load(tmp_path, {"x": np.eye(4), "y": [0, 1, 0, 1], "ids": names}, test_fraction=0.5)
+    assert held.test is not None
+    assert {*held.train.ids, *held.test.ids} == set(names.tolist())
+    assert list(load(tmp_path, {"x": np.eye(4)}).train.ids) == ["0", "1", "2", "3"]
+
+
+def test_a_table_labels_rows_by_their_ids(tmp_path: Path) -> None:
+    table = tmp_path / "mine.csv"
+    table.write_text("id,label\nb,cat\nc,dog\nzebra,dog\n")
+    bundle = load(tmp_path, {"x": np.eye(4), "ids": ["a", "b", "c", "d"]}, labels=table)
+    assert bundle.train.labels.tolist() == [-1, 0, 1, -1]
+    assert bundle.train.class_names == ("cat", "dog")
+    assert bundle.files is not None
+    assert any("line 4: zebra is not there" in line for line in bundle.files.warnings)
+    np.save(tmp_path / "x.npy", np.eye(4))
+    table.write_text("0,cat\n3,dog\n")
+    by_number = DATASETS["arrays"](SourceOptions(root=tmp_path / "x.npy", labels=table)).train
+    assert by_number.labels.tolist() == [0, -1, -1, 1]
+    with pytest.raises(ConfigError, match="labels of their own"):
+        load(tmp_path, {"x": np.eye(4), "y": [0, 1, 0, 1]}, labels=table)
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (["a", "b", "a", "c"], "more than once: a"),
+        (["a", "b"], "for each of 4 rows"),
+        ([0.5, 1.5, 2.5, 3.5], "type float64"),
+    ],
+)
+def test_ids_must_be_one_for_each_row(tmp_path: Path, ids: list[Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        load(tmp_path, {"x": np.eye(4), "y": [0, 1, 0, 1], "ids": ids})

@@ -1,5 +1,6 @@
 """Small data in every layout that the package reads: two classes, reddish and bluish noise."""
 
+import importlib
 import pickle
 import struct
 from collections.abc import Callable
@@ -88,6 +89,28 @@ def folder(root: Path) -> list[str]:
     return []
 
 
+def metadata(root: Path) -> list[str]:
+    for part, count, first in (("train", TRAIN, 0), ("test", TEST, 50)):
+        rows = ["file_name,label"]
+        for label, name in enumerate(("red", "blue")):
+            save_class(root / part, label, count, first=first + 200 * label)
+            rows += [f"{first + 200 * label + i:03}.png,{name}" for i in range(count)]
+        (root / part / "metadata.csv").write_text("\n".join(rows))
+    return ["data.labels_per_class=2"]
+
+
+def hugging_face(root: Path) -> list[str]:
+    datasets = importlib.import_module("datasets")
+    parts = {}
+    for part, count, first in (("train", TRAIN, 0), ("test", TEST, 50)):
+        images, labels = pictures(count, 16, first)
+        columns = {"image": [Image.fromarray(image) for image in images], "label": labels.tolist()}
+        features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["red", "blue"])})
+        parts[part] = datasets.Dataset.from_dict(columns, features=features)
+    datasets.DatasetDict(parts).save_to_disk(root / "saved")
+    return [f"data.root={root / 'saved'}", "data.labels_per_class=2"]
+
+
 def image_arrays(root: Path) -> list[str]:
     images, labels = pictures(TRAIN, 16)
     test, test_labels = pictures(TEST, 16, first=50)
@@ -138,6 +161,8 @@ LAYOUTS: dict[str, tuple[str, Callable[[Path], list[str]]]] = {
     "cifar100": ("cifar100", cifar100),
     "imagefolder": ("imagefolder", imagefolder),
     "folder": ("folder", folder),
+    "metadata": ("metadata", metadata),
+    "hugging face": ("hf", hugging_face),
     "image arrays": ("arrays", image_arrays),
     "embeddings": ("arrays", embeddings),
     "mini-imagenet": ("mini-imagenet", mini_imagenet),

@@ -1,7 +1,8 @@
 """Arrays of one's own: images or embeddings in .npz or .npy files."""
 
 import zipfile
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from protocon.data.imageset import (
     FeatureArray,
     content_of,
 )
-from protocon.data.labelfile import sorted_names
+from protocon.data.labelfile import read_label_table, sorted_names
+from protocon.data.labelmatch import match_labels
 from protocon.data.options import SourceOptions
 from protocon.data.places import need_root, some, wrong_place
+from protocon.data.report import FileReport
 from protocon.data.resize import resize_images
 from protocon.errors import ConfigError, DataError
 
@@ -27,9 +30,12 @@ _X_NAMES = ("x", "X", "x_train", "X_train", "images", "features")
 _Y_NAMES = ("y", "y_train", "labels")
 _X_TEST_NAMES = ("x_test", "X_test", "test_images", "test_features")
 _Y_TEST_NAMES = ("y_test", "test_labels")
+_ID_NAMES = ("ids", "id", "names", "files", "filenames")
+_ID_TEST_NAMES = ("ids_test", "test_ids")
+_TABLES = (".csv", ".tsv", ".txt")
 _EXPECTED = (
-    f"an .npz file with one of {', '.join(_X_NAMES)} and optionally y, x_test, y_test and class_names; "
-    "or an .npy file, with the option labels for a second one"
+    f"an .npz file with one of {', '.join(_X_NAMES)} and optionally y, ids, x_test, y_test and class_names; "
+    "or an .npy file, with the option labels for a second one or for a CSV of `id,label` rows"
 )
 
 
@@ -37,30 +43,46 @@ def arrays(options: SourceOptions) -> DataBundle:
     """uint8 images (N, H, W), (N, H, W, C) or (N, C, H, W), or embeddings (N, D) of any number type.
 
     Labels are whole numbers or text; −1 and empty text mean unknown. Class names are the sorted labels,
-    unless an array `class_names` says what the numbers 0, 1, … stand for.
+    unless an array `class_names` says what the numbers 0, 1, … stand for. An array `ids` names the rows in
+    labels.csv and wherever else one of them is meant; without it they have their numbers. The option `labels` may be a
+    CSV of `id,label` rows.
     """
     options.accept_only("arrays", "root", "labels", "image_size", "test_fraction", "test_seed")
     root = need_root(options, "arrays", _EXPECTED)
     content = _read(root, options)
     x, x_test = content.x, content.x_test
+    ids, report = content.names(root), None
+    if options.labels is not None and options.labels.suffix.lower() in _TABLES:
+        content, report = _with_table(content, ids, options.labels)
     labels, test_labels, class_names = _labels(content)
     if x_test is not None:
         if options.test_fraction is not None:
             raise ConfigError(f"test_fraction is given, but {root} has test arrays of its own. Remove it.")
         if (test_labels < 0).any() or len(test_labels) != len(x_test):
             raise DataError(f"{root}: {len(x_test)} test images need y_test with a known label for each.")
-        train = _image_set(x, labels, class_names, np.arange(len(x)), options)
-        test = _image_set(x_test, test_labels, class_names, np.arange(len(x_test)), options)
-        return DataBundle(train, test, _hints(x))
+        test_ids = content.test_names(root)
+        train = _image_set(x, labels, class_names, ids, np.arange(len(x)), options)
+        test = _image_set(x_test, test_labels, class_names, test_ids, np.arange(len(x_test)), options)
+        return DataBundle(train, test, _hints(x), report)
     if options.test_fraction is None:
-        everything = _image_set(x, labels, class_names, np.arange(len(x)), options)
-        return DataBundle(everything, None, _hints(x))
+        everything = _image_set(x, labels, class_names, ids, np.arange(len(x)), options)
+        return DataBundle(everything, None, _hints(x), report)
     kept, held = hold_out(labels, options.test_fraction, seed=options.test_seed)
     return DataBundle(
-        _image_set(x, labels, class_names, kept, options),
-        _image_set(x, labels, class_names, held, options),
+        _image_set(x, labels, class_names, ids, kept, options),
+        _image_set(x, labels, class_names, ids, held, options),
         _hints(x),
+        report,
     )
+
+
+def _with_table(content: "_Content", ids: list[str], path: Path) -> "tuple[_Content, FileReport]":
+    """The content with labels from a CSV of `id,label` rows."""
+    if content.y is not None:
+        raise ConfigError(f"{path} is given, but the arrays have labels of their own. Remove one of them.")
+    matched = match_labels(path.name, read_label_table(path), ids)
+    text = np.array([*matched.class_names, ""])[matched.labels]  # −1 is the last: unknown
+    return replace(content, y=text), FileReport(len(ids), (), tuple(matched.warnings))
 
 
 def _hints(x: np.ndarray) -> DataHints:
@@ -68,9 +90,14 @@ def _hints(x: np.ndarray) -> DataHints:
 
 
 def _image_set(
-    x: np.ndarray, labels: np.ndarray, class_names: tuple[str, ...], index: np.ndarray, options: SourceOptions
+    x: np.ndarray,
+    labels: np.ndarray,
+    class_names: tuple[str, ...],
+    names: list[str],
+    index: np.ndarray,
+    options: SourceOptions,
 ) -> ArrayImages | FeatureArray:
-    ids = map(str, index)
+    ids = [names[int(i)] for i in index]
     if len(index) == len(x):  # spare a copy of everything
         rows, chosen = x, labels
     else:
@@ -114,18 +141,46 @@ class _Content:
     x_test: np.ndarray | None = None
     y_test: np.ndarray | None = None
     class_names: np.ndarray | None = None
+    ids: np.ndarray | None = None
+    ids_test: np.ndarray | None = None
+
+    def names(self, root: Path) -> list[str]:
+        """What the rows are called: their ids, or their numbers."""
+        return _names(self.ids, len(self.x), root)
+
+    def test_names(self, root: Path) -> list[str]:
+        """What the test rows are called."""
+        return _names(self.ids_test, 0 if self.x_test is None else len(self.x_test), root)
+
+
+def _names(ids: np.ndarray | None, count: int, root: Path) -> list[str]:
+    if ids is None:
+        return list(map(str, range(count)))
+    if ids.shape != (count,) or ids.dtype.kind not in "USiu":
+        raise DataError(
+            f"{root}: ids of type {ids.dtype} and shape {ids.shape}; expected a text or a whole number for each of "
+            f"{count:,} rows."
+        )
+    names = [str(name) for name in (np.char.decode(ids, "utf-8") if ids.dtype.kind == "S" else ids)]
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        raise DataError(f"{root}: ids that occur more than once: {some(repeated)}. Each row needs its own.")
+    return names
 
 
 def _read(root: Path, options: SourceOptions) -> _Content:
     loaded = _load(root)
+    table = options.labels is not None and options.labels.suffix.lower() in _TABLES
     if isinstance(loaded, np.ndarray):
-        y = _load(options.labels) if options.labels is not None else None
+        y = _load(options.labels) if options.labels is not None and not table else None
         if isinstance(y, dict):
             raise DataError(f"{options.labels}: expected an .npy file with one label for each image.")
         content = _Content(loaded, y)
     else:
-        if options.labels is not None:
-            raise ConfigError(f"The option labels goes with an .npy file; {root} has labels inside. Remove it.")
+        if options.labels is not None and not table:
+            raise ConfigError(
+                f"{options.labels} goes with an .npy file; {root} has labels inside, or takes a CSV of `id,label` rows."
+            )
         x = _one(loaded, _X_NAMES, root)
         if x is None:
             found = some(sorted(loaded), 8) or "none"
@@ -136,6 +191,8 @@ def _read(root: Path, options: SourceOptions) -> _Content:
             _one(loaded, _X_TEST_NAMES, root),
             _one(loaded, _Y_TEST_NAMES, root),
             loaded.get("class_names"),
+            _one(loaded, _ID_NAMES, root),
+            _one(loaded, _ID_TEST_NAMES, root),
         )
     for array in (content.x, content.x_test):
         if array is None:

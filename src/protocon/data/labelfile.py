@@ -23,6 +23,8 @@ class LabelRow(NamedTuple):
     line: int
     file: str
     label: str
+    source: str = ""
+    """The labels file, where rows of several are put together."""
 
 
 class LabelTable(NamedTuple):

@@ -112,7 +112,8 @@ def _about_repeated(source: str, given: dict[int, _Given]) -> list[str]:
         labels = said.labels()
         if len(labels) > 1:
             which = ", ".join(f"{shown(row.label)} (line {row.line})" for row in said.rows if row.label in labels)
-            lines.append(f"{source}: {shown(said.rows[0].file)} has different labels: {which}; it counts as unlabelled")
+            where = said.rows[0].source or source
+            lines.append(f"{where}: {shown(said.rows[0].file)} has different labels: {which}; it counts as unlabelled")
         else:
             repeats += len(said.rows) - 1
     if repeats:
@@ -157,5 +158,6 @@ def _about_missing(
             why = "points out of the folder"
         else:
             why = "is not there" + (f" (did you mean {shown(guess)}?)" if guess else "")
-        lines.append(f"{source}, line {row.line}: {shown(row.file)} {why}; its label {shown(row.label)!r} is not used")
+        where = f"{row.source or source}, line {row.line}"
+        lines.append(f"{where}: {shown(row.file)} {why}; its label {shown(row.label)!r} is not used")
     return lines

@@ -6,10 +6,12 @@ from protocon.data.arrays import arrays
 from protocon.data.cifar import cifar10, cifar100
 from protocon.data.digits import digits
 from protocon.data.folders import imagefolder, imagenet
+from protocon.data.huggingface import huggingface
 from protocon.data.idx import fashion_mnist
 from protocon.data.imageset import DataBundle
 from protocon.data.labelled_folder import folder
 from protocon.data.lists import domainnet, mini_imagenet
+from protocon.data.metadata import metadata
 from protocon.data.options import SourceOptions
 
 Source = Callable[[SourceOptions], DataBundle]
@@ -24,5 +26,10 @@ DATASETS: dict[str, Source] = {
     "imagenet": imagenet,
     "imagefolder": imagefolder,
     "folder": folder,
+    "metadata": metadata,
+    "hf": huggingface,
     "arrays": arrays,
 }
+
+OWN = ("folder", "imagefolder", "metadata", "hf", "arrays")
+"""Sources for data of any kind, rather than for one benchmark."""
