@@ -17,5 +17,13 @@ class RunError(ProtoConError):
     """A run folder or checkpoint that cannot be used as asked."""
 
 
+class RunStopped(ProtoConError):  # noqa: N818  # no error: it did what it was asked to
+    """A run that was asked to stop, and is saved. `signal` is the number of the signal that asked."""
+
+    def __init__(self, message: str, *, signal: int) -> None:
+        super().__init__(message)
+        self.signal = signal
+
+
 class TrainingError(ProtoConError):
     """Training that cannot go on, such as a loss that is no longer finite."""

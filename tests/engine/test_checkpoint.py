@@ -11,6 +11,7 @@ from protocon.engine.checkpoint import (
     optimizer_tensors,
     restore_optimizer,
     save_checkpoint,
+    set_aside,
     write_bytes,
 )
 from protocon.engine.optim import learning_rate
@@ -22,7 +23,7 @@ PARTS = {"network": {"weight": torch.arange(6.0).view(2, 3)}, "method": {"bank.l
 def test_round_trip(tmp_path: Path) -> None:
     path = save_checkpoint(tmp_path, 3, PARTS, {"step": 21})
     checkpoint = load_checkpoint(path)
-    assert checkpoint.facts == {"step": 21, "epoch": 3}
+    assert checkpoint.facts == {"step": 21, "epoch": 3, "epoch_step": 0}
     assert torch.equal(checkpoint.part("network")["weight"], PARTS["network"]["weight"])
     assert torch.equal(checkpoint.part("method")["bank.label"], PARTS["method"]["bank.label"])
 
@@ -49,12 +50,23 @@ def test_newest_whole_checkpoint_is_found(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, 1, PARTS, {"step": 1})
     newer = save_checkpoint(tmp_path, 2, PARTS, {"step": 2})
     newer.write_bytes(newer.read_bytes()[:-1])
-    checkpoint, damaged = newest_checkpoint(tmp_path)
-    assert checkpoint is not None
-    assert checkpoint.facts["epoch"] == 1
-    assert len(damaged) == 1
-    assert "epoch-00002" in damaged[0]
-    assert newest_checkpoint(tmp_path / "nowhere") == (None, [])
+    found, damaged = newest_checkpoint(tmp_path)
+    assert found is not None
+    assert load_checkpoint(found).facts["epoch"] == 1
+    assert list(damaged) == [newer]
+    assert "epoch-00002" in damaged[newer]
+    assert newest_checkpoint(tmp_path / "nowhere") == (None, {})
+
+
+def test_checkpoints_are_in_the_order_of_training(tmp_path: Path) -> None:
+    for epoch, step in ((3, 0), (2, 5), (2, 11), (10, 0)):
+        newest = save_checkpoint(tmp_path, epoch, PARTS, {}, epoch_step=step, keep=9)
+    assert newest_checkpoint(tmp_path) == (newest, {})
+    set_aside(newest)
+    assert newest_checkpoint(tmp_path)[0] == tmp_path / "epoch-00003.safetensors"
+    save_checkpoint(tmp_path, 3, PARTS, {}, epoch_step=1)
+    kept = sorted(path.name for path in tmp_path.glob("*.safetensors"))
+    assert kept == ["epoch-00003-step-000001.safetensors", "epoch-00003.safetensors"]
 
 
 def test_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

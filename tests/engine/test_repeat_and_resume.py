@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from protocon.engine import trainer
+from protocon.engine import saving
 from protocon.engine.checkpoint import load_checkpoint, save_checkpoint
 from protocon.engine.fit import resume_run
 from protocon.engine.runfolder import RunFolder
@@ -37,7 +37,7 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, epochs: int) -> None:
             raise StoppedError
         return path
 
-    monkeypatch.setattr(trainer, "save_checkpoint", save_and_die)
+    monkeypatch.setattr(saving, "save_checkpoint", save_and_die)
 
 
 def assert_same_run(first: Path, second: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_named_run_is_resumed_even_if_there_is_a_newer_one(tmp_path: Path, mon
 
 def test_resume_refuses_other_settings(tmp_path: Path) -> None:
     small_run(tmp_path, "epochs=2", method="supervised")
-    with pytest.raises(RunError, match=r"optim\.lr: 'auto' → 0\.5"):
+    with pytest.raises(RunError, match=r"finished[\s\S]*optim\.lr: 'auto' → 0\.5"):
         small_run(tmp_path, "epochs=2", "lr=0.5", method="supervised", resume=True)
 
 

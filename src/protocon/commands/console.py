@@ -9,6 +9,8 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from protocon.errors import RunStopped
+
 
 def emit(as_json: bool, content: dict[str, Any], show: Callable[[Console], None]) -> None:
     """Either one JSON object, or what a person reads."""
@@ -20,9 +22,12 @@ def emit(as_json: bool, content: dict[str, Any], show: Callable[[Console], None]
 
 @contextmanager
 def interruptible(console: Console, advice: str = "--resume auto goes on from the last checkpoint") -> Iterator[None]:
-    """Ctrl-C ends a run with a word on how to go on."""
+    """Ctrl-C, or a signal to stop, ends a run with a word on how to go on."""
     try:
         yield
+    except RunStopped as stop:
+        console.print(str(stop), highlight=False, markup=False, soft_wrap=True)
+        raise typer.Exit(128 + stop.signal) from None  # as shells count: 143 for SIGTERM
     except KeyboardInterrupt:
         console.print(f"interrupted; {advice}", highlight=False)
         raise typer.Exit(130) from None

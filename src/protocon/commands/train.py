@@ -44,6 +44,10 @@ def train(
         str | None,
         typer.Option("--resume", help="auto: go on with the newest run of this name; or a run folder."),
     ] = None,
+    accept_changes: Annotated[
+        bool,
+        typer.Option("--accept-changes", help="Resume although settings have changed, such as optim.epochs."),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,  # noqa: ARG001
@@ -54,14 +58,16 @@ def train(
 
     console = Console(stderr=True)
     if resume not in (None, "auto"):
-        given = (overrides, data, root, labels, labels_per_class, labels_percent, method, seed, recipe, init, name)
-        if any(value is not None for value in given):
+        given = (data, root, labels, labels_per_class, labels_percent, method, seed, recipe, init, name)
+        if any(value is not None for value in given) or (overrides and not accept_changes):
             raise ProtoConError(
-                f"--resume {resume} goes on with that run's own settings, so no others can be given; "
-                "leave them out, or leave --resume out to start a new run"
+                f"--resume {resume} goes on with that run's own settings; leave all others out, or add "
+                "--accept-changes to change some as key=value, or leave --resume out to start a new run"
             )
+        folder = RunFolder(Path(str(resume)))
         with interruptible(console):
-            _emit_result(as_json, resume_run(RunFolder(Path(str(resume))), console))
+            result = resume_run(folder, console, overrides=overrides or (), accept_changes=accept_changes)
+            _emit_result(as_json, result)
         return
     config = config_from(
         data=data,
@@ -82,7 +88,10 @@ def train(
         _dry_run(config, as_json)
         return
     with interruptible(console):
-        _emit_result(as_json, fit(config, out=out, name=name, resume=resume == "auto", console=console))
+        result = fit(
+            config, out=out, name=name, resume=resume == "auto", accept_changes=accept_changes, console=console
+        )
+        _emit_result(as_json, result)
 
 
 def _emit_result(as_json: bool, result: dict[str, Any]) -> None:

@@ -33,6 +33,13 @@ class ClassPrototypes(nn.Module):
             self.sums += weights.T @ embeddings.to(self.sums.dtype)
         self.counts += weights.sum(0)
 
+    def similarity(self) -> float:
+        """Mean cosine between the prototypes of two different classes: near 1 where the space has collapsed."""
+        classes = len(self.prototypes)
+        # The sum over all pairs is the squared length of the sum; each vector's cosine with itself is taken off.
+        pairs = self.prototypes.double().sum(0).square().sum() - self.prototypes.double().square().sum()
+        return float(pairs) / max(1, classes * (classes - 1))
+
     def publish(self) -> None:
         """End the epoch: a class that received members gets a new prototype, any other keeps its own."""
         length = self.sums.norm(dim=-1, keepdim=True)

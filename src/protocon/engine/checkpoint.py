@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,10 +14,22 @@ from safetensors.torch import load, save
 from torch import Tensor
 from torch.optim import Optimizer
 
+from protocon.durable import cannot_write, write_bytes
 from protocon.errors import RunError
 
-_NAME = re.compile(r"epoch-(\d+)\.safetensors")
-_DIGEST = "sha256"
+__all__ = [
+    "Checkpoint",
+    "load_checkpoint",
+    "newest_checkpoint",
+    "optimizer_tensors",
+    "restore_optimizer",
+    "save_checkpoint",
+    "set_aside",
+    "write_bytes",
+]
+
+_NAME = re.compile(r"epoch-(\d+)(?:-step-(\d+))?\.safetensors")
+_DIGEST_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -34,42 +45,30 @@ class Checkpoint:
         return {k[len(start) :]: v for k, v in self.tensors.items() if k.startswith(start)}
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file so that a crash leaves either the old one or the new one, never a part."""
-    aside = path.with_name(f".{path.name}.writing")
-    try:
-        with aside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise RunError(f"cannot write {path}: {error.strerror or error}; what was there before is untouched") from error
-
-
 def save_checkpoint(
     folder: Path,
     epoch: int,
     parts: Mapping[str, Mapping[str, Tensor]],
     facts: dict[str, Any],
     *,
+    epoch_step: int = 0,
     keep: int = 2,
 ) -> Path:
-    """Save the state after `epoch` epochs and remove all but the newest `keep` checkpoints.
+    """Save the state after `epoch` epochs and `epoch_step` steps of the next; keep only the newest `keep` checkpoints.
 
-    The file ends in a digest of itself, so that any flipped or missing byte is noticed.
+    The file ends in a digest of itself, so that any flipped or missing byte is noticed. An older checkpoint is removed
+    only once the new one is on the disk.
     """
     tensors = {
         f"{prefix}.{name}": tensor.detach().cpu().contiguous()
         for prefix, part in parts.items()
         for name, tensor in part.items()
     }
+    facts = {**facts, "epoch": epoch, "epoch_step": epoch_step}
     # Cloned where several names share memory: safetensors stores each tensor on its own.
-    content = save(
-        {k: v.clone() for k, v in tensors.items()}, metadata={"facts": json.dumps({**facts, "epoch": epoch})}
-    )
-    path = folder / f"epoch-{epoch:05d}.safetensors"
+    content = save({k: v.clone() for k, v in tensors.items()}, metadata={"facts": json.dumps(facts)})
+    within = f"-step-{epoch_step:06d}" if epoch_step else ""
+    path = folder / f"epoch-{epoch:05d}{within}.safetensors"
     write_bytes(path, content + hashlib.sha256(content).digest())
     for _, old in _numbered(folder)[:-keep]:
         old.unlink(missing_ok=True)
@@ -78,9 +77,12 @@ def save_checkpoint(
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """Read one checkpoint; raises RunError if a byte of it is wrong."""
-    raw = path.read_bytes()
-    content, digest = raw[:-32], raw[-32:]
-    if len(raw) < 40 or hashlib.new(_DIGEST, content).digest() != digest:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise RunError(f"checkpoint {path} cannot be read: {error.strerror or error}") from error
+    content, digest = raw[:-_DIGEST_BYTES], raw[-_DIGEST_BYTES:]
+    if len(raw) < _DIGEST_BYTES + 8 or hashlib.sha256(content).digest() != digest:
         raise RunError(f"checkpoint {path} is damaged: its digest does not match its content")
     try:
         tensors = load(content)
@@ -91,20 +93,33 @@ def load_checkpoint(path: Path) -> Checkpoint:
     return Checkpoint(tensors, facts)
 
 
-def newest_checkpoint(folder: Path) -> tuple[Checkpoint | None, list[str]]:
-    """The newest checkpoint that is whole (None if there is none), and a line for each damaged one."""
-    damaged: list[str] = []
+def newest_checkpoint(folder: Path) -> tuple[Path | None, dict[Path, str]]:
+    """The newest checkpoint that is whole (None if there is none), and what is wrong with each newer one."""
+    damaged: dict[Path, str] = {}
     for _, path in reversed(_numbered(folder)):
         try:
-            return load_checkpoint(path), damaged
-        except (RunError, OSError) as error:
-            damaged.append(str(error))
+            load_checkpoint(path)
+        except RunError as error:
+            damaged[path] = str(error)
+        else:
+            return path, damaged
     return None, damaged
 
 
-def _numbered(folder: Path) -> list[tuple[int, Path]]:
+def set_aside(path: Path) -> None:
+    """Rename a damaged checkpoint, so that it no longer counts as one of those to keep."""
+    try:
+        path.replace(path.with_name(f"{path.name}.damaged"))
+    except OSError as error:
+        raise cannot_write(path, error, "the damaged checkpoint cannot be set aside") from error
+
+
+def _numbered(folder: Path) -> list[tuple[tuple[int, int], Path]]:
+    """Checkpoints in the order of training."""
     found = [
-        (int(match[1]), path) for path in folder.glob("epoch-*.safetensors") if (match := _NAME.fullmatch(path.name))
+        ((int(match[1]), int(match[2] or 0)), path)
+        for path in folder.glob("epoch-*.safetensors")
+        if (match := _NAME.fullmatch(path.name))
     ]
     return sorted(found)
 

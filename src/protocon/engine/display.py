@@ -30,12 +30,9 @@ class Display:
         title: what is being done.
         total_epochs: length of the upper bar.
         steps_per_epoch: length of the lower one.
-        first_epoch: where a resumed run starts.
     """
 
-    def __init__(
-        self, console: Console, *, title: str, total_epochs: int, steps_per_epoch: int, first_epoch: int = 0
-    ) -> None:
+    def __init__(self, console: Console, *, title: str, total_epochs: int, steps_per_epoch: int) -> None:
         self.console = console
         self.title = title
         self.total_epochs = total_epochs
@@ -54,7 +51,7 @@ class Display:
             expand=True,
             disable=not self.live,
         )
-        self._epochs: TaskID = self._bars.add_task(title, total=total_epochs, completed=first_epoch, note="")
+        self._epochs: TaskID = self._bars.add_task(title, total=total_epochs, note="")
         self._steps: TaskID = self._bars.add_task("  step", total=steps_per_epoch, note="")
 
     def __enter__(self) -> "Display":
@@ -65,6 +62,10 @@ class Display:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bars.stop()
+
+    def begin(self, epoch: int) -> None:
+        """Start at an epoch: where a resumed run goes on."""
+        self._bars.update(self._epochs, completed=epoch)
 
     def wants_step(self) -> bool:
         """Whether it is time to draw again; asking first saves reading numbers off the device."""

@@ -1,15 +1,22 @@
 """A run from its settings to its folder: new, or going on where an earlier process stopped."""
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from protocon import distributed
-from protocon.config import RunConfig
-from protocon.data.splitfile import load_split
+from protocon.config import RunConfig, build_config, to_yaml
+from protocon.durable import write_bytes
 from protocon.engine import runfolder
 from protocon.engine.fabric import build_fabric
+from protocon.engine.frozen import with_features
+from protocon.engine.lock import locked
+from protocon.engine.pins import Continued, carry_on, pin
 from protocon.engine.runfolder import RunFolder
 from protocon.engine.session import Session, prepare
 from protocon.engine.trainer import run_training
@@ -34,6 +41,7 @@ def fit(
     out: str | Path,
     name: str | None = None,
     resume: bool | RunFolder = False,
+    accept_changes: bool = False,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Train as configured and return the run's summary.
@@ -43,41 +51,81 @@ def fit(
         out: folder that holds run folders.
         name: of the run folder; by default made of data, labels, method and seed.
         resume: go on with the newest run of that name (True) or with this very run; a finished one is not repeated.
+        accept_changes: go on although settings differ from those that the run began with, where that makes sense.
         console: where progress goes; standard error by default.
     """
     fabric = build_fabric(config)
     if distributed.rank() != 0:
         console = Console(quiet=True)  # the first process speaks for all
     console = console or Console(stderr=True)
-    session = prepare(config)
-    folder = _settle_folder(session, config, Path(out) / (name or run_name(config)), resume, console)
-    # Every process trains in the folder that the first one settled on.
+    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    path = Path(out) / (name or run_name(config))
+    # The first process settles what to do; the others do the same.
+    begun = _find(path, config, resume, accept_changes=accept_changes) if distributed.rank() == 0 else None
+    begun = fabric.broadcast(begun, src=0)
+    if begun is not None and begun.finished:
+        say(f"{begun.folder.path} is finished; nothing to do")
+        return begun.folder.result()
+    if resume and begun is None:
+        say(f"no run {path} to resume; starting it")
+    session = _prepare(config, begun)
+    folder = begun.folder if begun is not None else None
+    if distributed.rank() == 0 and folder is None:
+        folder = runfolder.create(path.parent, path.name, config, session.split, resolved=session.config)
     folder = RunFolder(Path(fabric.broadcast(str(folder.path) if folder else "", src=0)))
-    if folder.finished():
-        if distributed.rank() == 0:
-            console.print(f"{folder.path} is finished; nothing to do", markup=False, highlight=False)
-        return folder.result()
-    return run_training(session, fabric, folder, console)
+    with distributed.reporting_lost_processes(), _held(folder, begun, session, say):
+        session = with_features(session, console, fabric.device)
+        return run_training(session, fabric, folder, console)
 
 
-def resume_run(folder: RunFolder, console: Console | None = None) -> dict[str, Any]:
-    """Go on with one particular run, with the settings it began with."""
-    return fit(folder.config(), out=folder.path.parent, name=folder.path.name, resume=folder, console=console)
+def resume_run(
+    folder: RunFolder,
+    console: Console | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    accept_changes: bool = False,
+) -> dict[str, Any]:
+    """Go on with one particular run, with the settings it began with, or with some of them changed."""
+    config = build_config(settings=folder.config().model_dump(mode="json"), overrides=overrides)
+    return fit(
+        config,
+        out=folder.path.parent,
+        name=folder.path.name,
+        resume=folder,
+        accept_changes=accept_changes,
+        console=console,
+    )
 
 
-def _settle_folder(
-    session: Session, config: RunConfig, path: Path, resume: bool | RunFolder, console: Console
-) -> RunFolder | None:
-    """The folder to train in, with its config and split written; None on other processes than the first."""
+def _find(path: Path, config: RunConfig, resume: bool | RunFolder, *, accept_changes: bool) -> Continued | None:
+    """The run to go on with; None to start a new one. A run that is there and cannot go on is an error."""
+    found = (
+        resume if isinstance(resume, RunFolder) else runfolder.newest_run(path.parent, path.name) if resume else None
+    )
+    return None if found is None else carry_on(found, config, accept_changes=accept_changes)
+
+
+def _prepare(config: RunConfig, begun: Continued | None) -> Session:
+    """A session whose settings leave nothing to choose; a resumed run's are the ones it was started with.
+
+    The split is the run's own, which is refused if the data is no longer what it was.
+    """
+    session = prepare(config) if begun is None else prepare(begun.pinned, split_file=begun.folder.split_file)
+    return replace(session, resolved=pin(session.resolved, session.method))
+
+
+@contextmanager
+def _held(folder: RunFolder, begun: Continued | None, session: Session, say: Callable[[str], None]) -> Iterator[None]:
+    """The run folder, locked by the first process for all, with accepted changes written down."""
     if distributed.rank() != 0:
-        return None
-    found = resume if isinstance(resume, RunFolder) else None
-    if resume is True:
-        found = runfolder.find_resumable(path.parent, path.name, config)
-    if found is not None:
-        load_split(found.split_file, session.bundle.train)  # the data must still be what it was
-        console.print(f"resuming {found.path}", markup=False, highlight=False)
-        return found
-    if resume:
-        console.print(f"no run {path} to resume; starting it", markup=False, highlight=False)
-    return runfolder.create(path.parent, path.name, config, session.split)
+        yield
+        return
+    with locked(folder.path, say):
+        if begun is not None:
+            say(f"resuming {folder.path}")
+            if begun.changes:
+                say("with changed settings:\n  " + "\n  ".join(begun.changes))
+                folder.append(folder.changes_file, {"epoch": len(folder.metrics()), "changes": list(begun.changes)})
+                write_bytes(folder.path / "resolved.yaml", to_yaml(session.config).encode())
+                write_bytes(folder.path / "config.yaml", to_yaml(begun.asked).encode())
+        yield

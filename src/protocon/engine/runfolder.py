@@ -1,20 +1,26 @@
 """A run's folder: what was asked, on what machine, what happened, what came out. Never overwritten."""
 
+import errno
+import glob
 import json
 import platform
+import shutil
 import sys
+import tempfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib import metadata
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from protocon.config import RunConfig, differences, parse_yaml, to_yaml, validate
+from protocon.config import RunConfig, parse_yaml, to_yaml, validate
 from protocon.data.splitfile import save_split
 from protocon.data.splits import Split
-from protocon.engine.checkpoint import write_bytes
-from protocon.errors import RunError
+from protocon.durable import append_line, cannot_write, sync_folder, write_bytes
+from protocon.errors import ConfigError, RunError
 
 _PACKAGES = (
     "protocon",
@@ -84,12 +90,31 @@ class RunFolder:
         """The summary that `train --json` prints; there once the run is finished."""
         return self.path / "result.json"
 
+    @property
+    def warnings_file(self) -> Path:
+        """What the guards noticed: rows of epoch, kind, message and advice."""
+        return self.path / "warnings.jsonl"
+
+    @property
+    def changes_file(self) -> Path:
+        """Settings that were changed when the run was resumed, and when."""
+        return self.path / "changes.jsonl"
+
     def config(self) -> RunConfig:
-        """The settings of the run."""
-        file = self.path / "config.yaml"
+        """The settings of the run, as they were asked for."""
+        return self._settings(self.path / "config.yaml")
+
+    def resolved(self) -> RunConfig:
+        """The settings of the run without `auto`: what it is resumed with, whatever `auto` may mean by then."""
+        return self._settings(self.path / "resolved.yaml")
+
+    def _settings(self, file: Path) -> RunConfig:
         if not file.is_file():
-            raise RunError(f"{self.path} is not a run folder: it has no config.yaml")
-        return validate(parse_yaml(file.read_text(encoding="utf-8"), str(file)))
+            raise RunError(f"{self.path} is not a run folder that can be used: it has no {file.name}")
+        try:
+            return validate(parse_yaml(file.read_text(encoding="utf-8"), str(file)))
+        except (ConfigError, OSError, UnicodeDecodeError) as error:
+            raise RunError(f"the settings of {self.path} cannot be read from {file.name}: {error}") from error
 
     def finished(self) -> bool:
         """Whether the run got to its end."""
@@ -97,88 +122,119 @@ class RunFolder:
 
     def result(self) -> dict[str, Any]:
         """The summary of a finished run."""
-        content: dict[str, Any] = json.loads(self.result_file.read_text(encoding="utf-8"))
+        try:
+            content: dict[str, Any] = json.loads(self.result_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise RunError(f"{self.result_file} cannot be read: {error}. Remove it; --resume writes it anew") from error
         return content
 
     def metrics(self) -> list[dict[str, Any]]:
         """All epochs' metrics."""
-        if not self.metrics_file.is_file():
-            return []
-        return [json.loads(line) for line in self.metrics_file.read_text(encoding="utf-8").splitlines()]
+        return [json.loads(line) for line in _whole_lines(self.metrics_file)]
+
+    def warnings(self) -> list[dict[str, Any]]:
+        """Everything that the guards noticed."""
+        return [json.loads(line) for line in _whole_lines(self.warnings_file)]
 
     def append(self, file: Path, row: dict[str, Any]) -> None:
         """Add one line to a JSONL file."""
-        with file.open("a", encoding="utf-8") as out:
-            out.write(json.dumps(row) + "\n")
+        append_line(file, json.dumps(row, ensure_ascii=False))
 
-    def keep_epochs(self, epochs: int) -> None:
+    def keep_epochs(self, epochs: int, say: Callable[[str], None]) -> None:
         """Drop lines of epochs that the newest checkpoint does not know: a resumed run repeats them."""
-        for file in (self.metrics_file, self.classes_file, self.timings_file):
+        for file in (self.metrics_file, self.classes_file, self.warnings_file, self.timings_file):
             if not file.is_file():
                 continue
-            kept = []
-            for line in file.read_text(encoding="utf-8").splitlines():
-                try:
-                    row = json.loads(line)
-                except ValueError:
-                    break  # a line torn by a crash; whatever follows belongs to it
-                if row["epoch"] < epochs:
-                    kept.append(line + "\n")
-            write_bytes(file, "".join(kept).encode())
+            kept = "".join(line + "\n" for line in _whole_lines(file) if json.loads(line)["epoch"] < epochs).encode()
+            if kept != file.read_bytes():
+                write_bytes(file, kept)
+        known = len(self.metrics())
+        if known < epochs:
+            say(f"{self.metrics_file} has {known} of the {epochs} epochs that are done: lines are missing from it")
 
     def write_json(self, file: Path, content: dict[str, Any]) -> None:
         """Write a JSON file, all or nothing."""
         write_bytes(file, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
 
 
-def create(out: Path, name: str, config: RunConfig, split: Split) -> RunFolder:
-    """A new folder `out/name`, or `name-2`, `name-3`… where that exists, with env.json, split.json and config.yaml.
+def create(out: Path, name: str, config: RunConfig, split: Split, *, resolved: RunConfig) -> RunFolder:
+    """A new folder `out/name`, or `name-2`, `name-3`… where that exists.
 
-    The config comes last: a folder without one is not a run, so a crash in between leaves nothing that looks like one.
+    It has env.json, split.json, config.yaml (as asked) and resolved.yaml (without `auto`). It is made under another
+    name and renamed: a crash in between leaves nothing that looks like a run.
     """
-    path = out / name
-    number = 2
-    while True:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=f".{name}.new-", dir=out))
+        aside.chmod(0o755)
+    except OSError as error:
+        raise cannot_write(out / name, error, "no run folder was made") from error
+    try:
+        folder = RunFolder(aside)
+        folder.checkpoints.mkdir()
+        folder.write_json(aside / "env.json", environment())
+        save_split(split, folder.split_file)
+        write_bytes(aside / "resolved.yaml", to_yaml(resolved).encode())
+        write_bytes(aside / "config.yaml", to_yaml(config).encode())
+        path = _settle(aside, out, name)
+        sync_folder(out)
+    except (OSError, RunError) as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise cannot_write(out / name, error, "no run folder was made") from error
+        raise
+    return RunFolder(path)
+
+
+def _settle(aside: Path, out: Path, name: str) -> Path:
+    """Give a folder its name, or the next one that is free. A folder with something in it is never replaced."""
+    for number in count(1):
+        path = out / (name if number == 1 else f"{name}-{number}")
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            continue
         try:
-            path.mkdir(parents=True)
-            break
-        except FileExistsError:
-            path = out / f"{name}-{number}"
-            number += 1
+            return aside.rename(path)
         except OSError as error:
-            raise RunError(f"cannot create the run folder {path}: {error.strerror or error}") from error
-    folder = RunFolder(path)
-    folder.checkpoints.mkdir()
-    folder.write_json(path / "env.json", environment())
-    save_split(split, folder.split_file)
-    write_bytes(path / "config.yaml", to_yaml(config).encode())
-    return folder
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):  # somebody was quicker
+                raise
+    raise AssertionError  # count never ends
 
 
-def find_resumable(out: Path, name: str, config: RunConfig) -> RunFolder | None:
-    """The newest run called `name` (or `name-2`, …); refuses one with other settings."""
+def newest_run(out: Path, name: str) -> RunFolder | None:
+    """The newest folder called `name` (or `name-2`, …), None if there is none; refuses one that is not a run."""
     numbered = [(1, out / name)] + [
         (int(path.name[len(name) + 1 :]), path)
-        for path in out.glob(f"{name}-*")
-        if path.name[len(name) + 1 :].isdigit()
+        for path in out.glob(f"{glob.escape(name)}-*")
+        if path.name[len(name) + 1 :].isdecimal()
     ]
-    existing = [path for _, path in sorted(numbered) if (path / "config.yaml").is_file()]
+    existing = [path for _, path in sorted(numbered) if path.is_dir() and any(path.iterdir())]
     if not existing:
         return None
     folder = RunFolder(existing[-1])
-    check_same_config(folder, config)
+    needed = ("config.yaml",) if folder.finished() else ("config.yaml", "resolved.yaml", "split.json")
+    missing = [file for file in needed if not (folder.path / file).is_file()]
+    if missing:
+        raise RunError(
+            f"{folder.path} exists but cannot be resumed: it lacks {', '.join(missing)}. Put it back, or remove or "
+            "rename the folder, or choose another --name"
+        )
     return folder
 
 
-def check_same_config(folder: RunFolder, config: RunConfig) -> None:
-    """Refuse to go on with a run under other settings than it began with."""
-    changed = differences(folder.config(), config)
-    if changed:
-        raise RunError(
-            f"{folder.path} was started with other settings, so it cannot go on with these:\n  "
-            + "\n  ".join(changed)
-            + "\nResume with the same settings, or leave --resume out to start a new run"
-        )
+def _whole_lines(file: Path) -> list[str]:
+    """Lines of a JSONL file up to one that was torn by a crash; whatever follows belongs to that."""
+    lines: list[str] = []
+    if not file.is_file():
+        return lines
+    for line in file.read_bytes().decode("utf-8", "replace").split("\n"):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            break
+        if not isinstance(row, dict) or not isinstance(row.get("epoch"), int):
+            break
+        lines.append(line)
+    return lines
 
 
 def environment() -> dict[str, Any]:

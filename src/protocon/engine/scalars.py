@@ -1,13 +1,25 @@
 """Metrics for TensorBoard, beside the JSONL that is the record."""
 
+import os
+import socket
+import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any, BinaryIO
 
-from torch.utils.tensorboard import SummaryWriter
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # type: ignore[import-untyped]
+from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
+from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
+
+from protocon.durable import cannot_write
 
 
 class ScalarLog:
     """Event files in `folder/tensorboard`; does nothing where not enabled.
+
+    Written here and now, an epoch at a time. The usual writer has a thread of its own, which would meet a full disk
+    when nobody is there to be told, and which a fork of the process would lose.
 
     Args:
         folder: the run folder.
@@ -16,20 +28,47 @@ class ScalarLog:
     """
 
     def __init__(self, folder: Path, *, enabled: bool, first_epoch: int = 0) -> None:
-        self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=first_epoch or None) if enabled else None
+        self._path = (
+            folder / "tensorboard" / f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"
+        )
+        self._enabled = enabled
+        self._first_epoch = first_epoch
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> "ScalarLog":
+        if self._enabled:
+            events = [Event(wall_time=time.time(), file_version="brain.Event:2")]
+            if self._first_epoch:
+                start = SessionLog(status=SessionLog.START)
+                events.append(Event(wall_time=time.time(), step=self._first_epoch, session_log=start))
+            try:
+                self._path.parent.mkdir(exist_ok=True)
+                self._file = self._path.open("wb")
+            except OSError as error:
+                raise cannot_write(self._path, error, "no curves for TensorBoard") from error
+            self._write(events)
+        return self
 
     def write(self, row: dict[str, float]) -> None:
         """One epoch's numbers."""
-        if self._writer is not None:
-            for name, value in row.items():
-                if name != "epoch":
-                    self._writer.add_scalar(name, value, int(row["epoch"]))
+        if self._file is None:
+            return
+        values = [Summary.Value(tag=name, simple_value=value) for name, value in row.items() if name != "epoch"]
+        self._write([Event(wall_time=time.time(), step=int(row["epoch"]), summary=Summary(value=values))])
 
-    def __enter__(self) -> "ScalarLog":
-        return self
+    def _write(self, events: list[Any]) -> None:
+        writer = RecordWriter(self._file)
+        try:
+            for event in events:
+                writer.write(event.SerializeToString())
+            writer.flush()
+        except OSError as error:
+            raise cannot_write(self._path, error, "the curves before are untouched") from error
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._writer is not None:
-            self._writer.close()
+        if self._file is None:
+            return
+        with suppress(OSError):  # what could not be flushed was reported when it was written
+            self._file.close()

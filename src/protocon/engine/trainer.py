@@ -24,7 +24,7 @@ from protocon.engine.agreement import check_same_start, check_same_state
 from protocon.engine.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
 from protocon.engine.display import Display
 from protocon.engine.evaluate import accuracy, predict_set
-from protocon.engine.guards import Guards, not_finite, some_ids
+from protocon.engine.guards import Guards, not_finite, some_ids, stopped_row
 from protocon.engine.meter import EpochMeter, Unchecked
 from protocon.engine.optim import build_optimizer, learning_rate
 from protocon.engine.outputs import append_classes, save_model, write_outcome
@@ -283,7 +283,11 @@ def _train_epochs(
         if epoch == start.epoch:
             meter, began = start.meter(meter), began - start.seconds
         after_step = partial(saver.after_step, epoch, meter, began)
-        row = trainer.train_epoch(epoch, display, meter=meter, after_step=after_step)
+        try:
+            row = trainer.train_epoch(epoch, display, meter=meter, after_step=after_step)
+        except TrainingError as error:
+            folder.append(folder.warnings_file, stopped_row(epoch, error))
+            raise
         row |= trainer.evaluate(epoch)
         display.epoch(epoch + 1, row)
         if remark := session.method.remark():

@@ -16,7 +16,8 @@ from rich.console import Console
 from protocon.config import RunConfig
 from protocon.data.splitfile import save_split
 from protocon.engine.fit import fit
-from protocon.engine.runfolder import RunFolder, find_resumable
+from protocon.engine.pins import carry_on
+from protocon.engine.runfolder import RunFolder, newest_run
 from protocon.engine.session import choose_split, load_data
 from protocon.engine.trainer import peak_memory_mib
 from protocon.errors import ProtoConError
@@ -40,7 +41,8 @@ class Job:
         if self.cell.method in REFERENCES:
             folder = RunFolder(self.folder / self.cell.name)
             return folder if folder.finished() else None
-        return find_resumable(self.folder, self.cell.name, self.config)
+        begun = newest_run(self.folder, self.cell.name)
+        return None if begun is None else carry_on(begun, self.config).folder
 
     def result(self) -> dict[str, Any] | None:
         """The result of a finished cell."""
@@ -57,10 +59,7 @@ def run_job(job: Job) -> None:
         if job.cell.method in REFERENCES:
             run_reference(job)
             return
-        begun = job.run_folder()
-        # A process that died before it wrote the split had not begun to train: such a folder is passed over.
-        resume = begun is not None and begun.split_file.is_file()
-        fit(job.config, out=job.folder, name=job.cell.name, resume=resume, console=Console(stderr=True, soft_wrap=True))
+        fit(job.config, out=job.folder, name=job.cell.name, resume=True, console=Console(stderr=True, soft_wrap=True))
     except ProtoConError as error:
         sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
         sys.exit(1)

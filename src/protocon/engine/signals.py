@@ -1,0 +1,46 @@
+"""Signals that ask a run to stop: the current step is finished and saved first."""
+
+import signal
+import threading
+import time
+from types import FrameType, TracebackType
+from typing import Any
+
+_NAMES = ("SIGTERM", "SIGINT", "SIGUSR1")
+"""A spot instance's notice, Ctrl-C, and what SLURM sends ahead of a time limit if asked to."""
+_PATIENCE_SECONDS = 2.0
+"""torchrun passes a Ctrl-C on to processes that the terminal has already told; those two count as one."""
+
+
+class StopSignals:
+    """While open, the first signal only sets `received`; a later Ctrl-C ends the process at once.
+
+    Signals can be handled in the main thread only; elsewhere nothing is changed and nothing ever received.
+    """
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+        self._at = 0.0
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> "StopSignals":
+        if threading.current_thread() is threading.main_thread():
+            for name in _NAMES:
+                number = getattr(signal, name, None)  # Windows lacks some
+                if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # `nohup` and the like stay
+                    self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if self.received is None:
+            self.received, self._at = signal.Signals(number), now
+        elif number == signal.SIGINT and now - self._at > _PATIENCE_SECONDS:
+            raise KeyboardInterrupt
