@@ -47,8 +47,9 @@ class DataConfig(_Section):
     """Hold all images as bytes on the device, or decode them again in every epoch."""
     grey: bool = False
     """Decode image files to one channel."""
-    bad_files: Literal["error", "skip"] = "error"
-    """An image file that cannot be decoded stops the run before training, or is left out and reported."""
+    bad_files: Literal["auto", "error", "skip"] = "auto"
+    """An image file that cannot be decoded stops the run before training, or is left out and reported. auto: left out
+    of one's own images, an error in a named benchmark."""
     workers: int | Auto = "auto"
     """Processes that decode streamed images."""
 
@@ -80,6 +81,11 @@ class ViewsConfig(_Section):
     """Embeddings: share of features that the weak view drops."""
     strong_dropout: float = Field(default=0.3, ge=0, lt=1)
     """Embeddings: the same for the strong view."""
+    cached_weak: Annotated[int, Field(ge=0)] | Auto = "auto"
+    """Frozen encoder: weak views of every image that are computed and kept, besides the clean one; auto by the number of
+    images. Noise and dropout, as for embeddings, come on top."""
+    cached_strong: Annotated[int, Field(ge=0)] | Auto = "auto"
+    """Frozen encoder: the same for strong views; with 0, noise and dropout alone make a view strong."""
 
 
 class NetworkConfig(_Section):
@@ -91,6 +97,11 @@ class NetworkConfig(_Section):
     """Ask timm for pretrained weights."""
     weights: Path | None = None
     """Local file with encoder weights."""
+    frozen: bool = False
+    """Leave the encoder's weights as they are: features of several views of every image are computed once and kept on
+    disk, and only the heads train. Minutes instead of hours; needs pretrained weights."""
+    hidden: Annotated[int, Field(ge=0)] | Auto = "auto"
+    """Frozen encoder: width of a trained layer between its features and the heads; 0 leaves it out."""
     projection_dim: int | Auto = "auto"
     """d: 64 for small images, 128 for large ones."""
     projector_norm: bool = True
@@ -134,7 +145,15 @@ class RunSettings(_Section):
     eval_batch_size: int = Field(default=512, ge=1)
     checkpoint_every: int = Field(default=1, ge=1)
     """Epochs between checkpoints; the last epoch always has one."""
+    checkpoint_minutes: float | None = Field(default=10.0, gt=0)
+    """Within an epoch, a checkpoint after so many minutes without one; null for none."""
     tensorboard: bool = True
+    cache: Path | None = None
+    """Folder for features of frozen encoders, which are computed once for all runs; by default the user's cache folder."""
+    sync_batchnorm: bool = True
+    """With several processes: BatchNorm over the rows of all of them, as one process would."""
+    timeout_minutes: float = Field(default=30.0, gt=0)
+    """With several processes: how long one waits for another that does not answer before the job ends with an error."""
 
 
 class RunConfig(_Section):
@@ -332,12 +351,17 @@ def to_yaml(config: RunConfig) -> str:
 
 def differences(old: RunConfig, new: RunConfig) -> list[str]:
     """Settings that differ, one line each."""
-    before, after = _flat(old.model_dump(mode="json")), _flat(new.model_dump(mode="json"))
+    before, after = flat_settings(old), flat_settings(new)
     return [
         f"{key}: {before.get(key)!r} → {after.get(key)!r}"
         for key in sorted(before.keys() | after.keys())
         if before.get(key) != after.get(key)
     ]
+
+
+def flat_settings(config: RunConfig) -> dict[str, Any]:
+    """All settings as `section.key`, with values as YAML has them."""
+    return _flat(config.model_dump(mode="json"))
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
