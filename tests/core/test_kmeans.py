@@ -315,3 +315,20 @@ def test_ints_and_floats_are_both_counts() -> None:
     broken = update_duals(duals, torch.tensor([1.0, 2.0]), **options)  # type: ignore[arg-type]
     torch.testing.assert_close(whole, broken)
     assert not torch.equal(whole, duals)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_more_clusters_than_fit_a_block_are_assigned_as_if_they_did(
+    monkeypatch: pytest.MonkeyPatch, ties: bool
+) -> None:
+    kmeans = ConstrainedKMeans(clusters=23, dim=6, gamma=1.0, population=100, dual_rate=0.1, heads=2)
+    if ties:
+        kmeans.centroids[:, 7:] = kmeans.centroids[:, 1:2]  # equal ones in every block: the first must win
+    kmeans.duals.copy_(torch.linspace(0, 0.3, 23).flip(0))
+    rows = floats(unit_rows(np.random.default_rng(0), 40, 6), torch.float32)
+    whole = kmeans.assign(rows)
+    monkeypatch.setattr("protocon.core.kmeans._BLOCK", 5)
+    blocked = kmeans.assign(rows)
+    assert torch.equal(blocked.index, whole.index)
+    torch.testing.assert_close(blocked.similarity, whole.similarity)
+    assert len(whole.index.unique()) > 5

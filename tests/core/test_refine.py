@@ -171,3 +171,14 @@ def test_refine_matches_reference(seed: int, rows: int, classes: int, alpha: flo
 def test_neighbours_overrule_a_classifier_only_where_they_weigh_more(alpha: float, winner: int) -> None:
     got = refine(torch.tensor([[0.9, 0.1]]), torch.tensor([[0.0, 1.0]]), alpha)
     assert int(got.argmax()) == winner
+
+
+def test_samples_counted_in_blocks_give_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    labels = torch.from_numpy(rng.integers(-1, 4, 50))
+    assignment = torch.from_numpy(rng.integers(0, 6, 50))
+    similarity = torch.from_numpy(rng.uniform(-1, 1, 50))
+    whole = cluster_labels(labels, assignment, similarity, clusters=6, classes=4)
+    monkeypatch.setattr("protocon.core.refine._BLOCK", 7)
+    torch.testing.assert_close(cluster_labels(labels, assignment, similarity, clusters=6, classes=4), whole)
+    assert whole.max() > 0.4  # no uniform table

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from protocon.draws import fold, normal
 
 _START = 201  # what the random start's draws are for
+_BLOCK = 1 << 13  # clusters that are compared at once: similarities to hundreds of thousands would fill the memory
 
 
 def assign(similarity: Tensor, duals: Tensor) -> Tensor:
@@ -131,10 +132,9 @@ class ConstrainedKMeans(nn.Module):
         # Not in half precision: one assignment in a hundred would change.
         with torch.autocast(embeddings.device.type, enabled=False):
             for centroids, duals in zip(self.centroids, self.duals, strict=True):
-                similarity = embeddings.to(centroids.dtype) @ centroids.T
-                chosen = assign(similarity, duals)
+                chosen, similarity = _assign_in_blocks(embeddings.to(centroids.dtype), centroids, duals)
                 index.append(chosen)
-                nearest.append(similarity.gather(1, chosen[:, None])[:, 0])
+                nearest.append(similarity)
         return Assignment(torch.stack(index, dim=1), torch.stack(nearest, dim=1))
 
     @torch.no_grad()
@@ -161,19 +161,42 @@ class ConstrainedKMeans(nn.Module):
             )
             self.sums[head].index_add_(0, members, embeddings)
             self.counts[head] += counts
-        if move_centroids:
-            self._move_centroids()
+            if move_centroids:
+                # Only the batch's clusters have new sums. Named twice, a cluster is written the same twice.
+                self.centroids[head, members] = _centres(
+                    self.sums[head, members], self.counts[head, members], self.centroids[head, members]
+                )
 
     @torch.no_grad()
     def end_epoch(self, *, move_centroids: bool) -> None:
         """Close the epoch: move centroids once if asked, then start the running means anew."""
         if move_centroids:
-            self._move_centroids()
+            self.centroids.copy_(_centres(self.sums, self.counts, self.centroids))
         self.sums.zero_()
         self.counts.zero_()
 
-    def _move_centroids(self) -> None:
-        """Eq. 7. The mean's length is normalised away, so the sum serves; an empty cluster stays put."""
-        length = self.sums.norm(dim=-1, keepdim=True)
-        occupied = (self.counts[..., None] > 0) & (length > 1e-12)
-        self.centroids.copy_(torch.where(occupied, self.sums / length.clamp(min=1e-12), self.centroids))
+
+def _assign_in_blocks(embeddings: Tensor, centroids: Tensor, duals: Tensor) -> tuple[Tensor, Tensor]:
+    """`assign` and the similarity without the dual, (B,) both, never holding more than B × 8,192 similarities."""
+    index = embeddings.new_zeros(len(embeddings), dtype=torch.int64)
+    cosine = embeddings.new_zeros(len(embeddings))
+    best = embeddings.new_full((len(embeddings),), -torch.inf)
+    for start in range(0, len(centroids), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        similarity = embeddings @ centroids[block].T
+        chosen = assign(similarity, duals[block])
+        nearest = similarity.gather(1, chosen[:, None])[:, 0]
+        score = nearest + duals[block][chosen]
+        # Strictly better: of equal clusters the first is taken, as argmax does.
+        better = score > best
+        index = torch.where(better, chosen + start, index)
+        cosine = torch.where(better, nearest, cosine)
+        best = torch.where(better, score, best)
+    return index, cosine
+
+
+def _centres(sums: Tensor, counts: Tensor, before: Tensor) -> Tensor:
+    """Centroids of Eq. 7, (…, d). The mean's length is normalised away, so the sum serves; an empty cluster stays."""
+    length = sums.norm(dim=-1, keepdim=True)
+    occupied = (counts[..., None] > 0) & (length > 1e-12)
+    return torch.where(occupied, sums / length.clamp(min=1e-12), before)

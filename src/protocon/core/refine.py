@@ -6,6 +6,8 @@ from torch import Tensor
 from protocon.core.bank import NOT_SEEN
 from protocon.draws import uniform
 
+_BLOCK = 1 << 24  # samples that are counted at once: each takes 16 bytes of working memory
+
 
 def cluster_labels(
     labels: Tensor,
@@ -38,9 +40,13 @@ def cluster_labels(
         seen &= _subset_of_clusters(torch.where(seen, assignment.long(), clusters), fraction, key)
     if not bool(seen.all()):
         labels, assignment, similarity = labels[seen], assignment[seen], similarity[seen]
-    cells = assignment.long() * classes + labels
     # float64: a cluster at ImageNet size sums hundreds of weights, and order must not matter visibly.
-    mass = torch.bincount(cells, weights=similarity.double().clamp_(min=0), minlength=clusters * classes)
+    mass = torch.zeros(clusters * classes, dtype=torch.float64, device=labels.device)
+    for start in range(0, len(labels), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        cells = assignment[part].long() * classes + labels[part]
+        weights = similarity[part].double().clamp_(min=0)
+        mass += torch.bincount(cells, weights=weights, minlength=clusters * classes)
     table = mass.view(clusters, classes).float()
     total = table.sum(dim=1, keepdim=True)
     # In place: at ImageNet size the table is most of the work.
