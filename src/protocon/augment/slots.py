@@ -12,3 +12,4 @@ class Slot(IntEnum):
     SIMCLR = 4
     FEATURE_NOISE = 5
     FEATURE_DROPOUT = 6
+    CACHED_VIEW = 7

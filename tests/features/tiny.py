@@ -1,0 +1,61 @@
+"""A tiny real encoder with random weights, and images, for tests."""
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from timm import create_model
+from torch import Tensor, nn
+
+from protocon.augment.views import WeakView
+from protocon.data.imageset import ArrayImages
+from protocon.engine.views import CLEAN
+from protocon.features.extract import FrozenEncoder, View
+
+NAME = "test_byobnet"
+SIDE = 32
+VIEWS: list[View] = [CLEAN, WeakView(flip=True), WeakView(flip=True)]
+
+
+def tiny_module(seed: int = 0) -> nn.Module:
+    """The encoder itself, in evaluation mode."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        module: nn.Module = create_model(NAME, num_classes=0)
+        for buffer_name, values in module.named_buffers():
+            if buffer_name.endswith("running_mean"):
+                values.normal_(std=0.1)  # statistics that a training mode would notice
+    return module.eval()
+
+
+def save_weights(path: object, seed: int = 0) -> None:
+    """Its weights in a file."""
+    save_file(tiny_module(seed).state_dict(), str(path))
+
+
+def tiny_images(count: int = 40, seed: int = 0, side: int = SIDE) -> ArrayImages:
+    """Random images of two classes."""
+    generator = torch.Generator().manual_seed(seed)
+    pixels = torch.randint(0, 256, (count, 3, side, side), generator=generator, dtype=torch.uint8)
+    return ArrayImages(pixels, np.arange(count) % 2, ["a", "b"])
+
+
+class CountingEncoder(nn.Module):
+    """Counts the images that it is asked for."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+        self.seen = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen += len(x)
+        out: Tensor = self.module(x)
+        return out
+
+
+def tiny_encoder(seed: int = 0, name: str = NAME) -> tuple[FrozenEncoder, CountingEncoder]:
+    """A frozen encoder, and the module in it that counts."""
+    module = tiny_module(seed)
+    counting = CountingEncoder(module)
+    half = torch.full((3,), 0.5)
+    return FrozenEncoder(name, counting, int(module.num_features), half, half), counting  # type: ignore[arg-type]
