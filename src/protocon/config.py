@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, ValidationError, model_validator
 
 from protocon.data.sources import DATASETS
+from protocon.duration import parse_duration
 from protocon.errors import ConfigError
 from protocon.methods import METHODS, MethodConfig
 
@@ -100,6 +101,8 @@ class NetworkConfig(_Section):
     frozen: bool = False
     """Leave the encoder's weights as they are: features of several views of every image are computed once and kept on
     disk, and only the heads train. Minutes instead of hours; needs pretrained weights."""
+    components: Annotated[int, Field(ge=1)] = 256
+    """Frozen encoder: principal components of its features that the heads learn from; all of them where it has fewer."""
     hidden: Annotated[int, Field(ge=0)] | Auto = "auto"
     """Frozen encoder: width of a trained layer between its features and the heads; 0 leaves it out."""
     projection_dim: int | Auto = "auto"
@@ -122,6 +125,9 @@ class OptimConfig(_Section):
     """Passes over the unlabelled set."""
     total_steps: int | None = Field(default=None, ge=1)
     """Optimiser steps instead of epochs (rounded up to whole passes)."""
+    time_budget: Annotated[float, BeforeValidator(parse_duration), Field(gt=0)] | None = None
+    """Seconds, or text such as 90s, 20m or 2h. Where epochs is auto, a few steps are timed before training, and as many
+    epochs are trained as fit."""
     lr: Annotated[float, Field(gt=0)] | Auto = "auto"
     """The paper's is 0.03; auto doubles it where there are only a few thousand steps."""
     momentum: float = Field(default=0.9, ge=0, lt=1)
@@ -172,11 +178,16 @@ class RunConfig(_Section):
     def _method_settings_by_name(cls, values: Any) -> Any:
         if isinstance(values, Mapping) and not isinstance(values.get("method"), MethodConfig):
             name = values.get("method_name", "protocon")
-            if name not in METHODS:
-                raise ConfigError(_unknown("method", str(name), METHODS))
+            if not isinstance(name, str) or name not in METHODS:
+                raise ConfigError(_unknown("method", str(name)[:_SHOWN], METHODS))
             values = {**values, "method": METHODS[name].Config.model_validate(values.get("method") or {})}
         return values
 
+
+_MAX_DEPTH = 20
+_MAX_TEXT = 2**20
+_SHOWN = 200
+"""Characters of a wrong value that a message shows."""
 
 SECTIONS = ("data", "views", "network", "method", "optim", "run")
 
@@ -222,7 +233,11 @@ def read_recipe(name: str) -> dict[str, Any]:
         path = Path(name)
         if not path.is_file():
             raise ConfigError(f"config file {name} does not exist")
-        values = parse_yaml(path.read_text(encoding="utf-8"), name)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"config file {name} cannot be read: {error}") from error
+        values = parse_yaml(text, name)
     else:
         values = parse_yaml(recipe_text(name), name)
     base = values.pop("extends", None)
@@ -246,11 +261,31 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
+class _PlainLoader(yaml.SafeLoader):
+    """Plain values only. No aliases: ten lines of them can stand for a billion values. No bottomless nesting."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases (*name) are not used in settings; write the value out")
+        if self._depth >= _MAX_DEPTH:
+            raise yaml.YAMLError(f"settings are nested {_MAX_DEPTH} deep; they have two levels, section and key")
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
 def parse_yaml(text: str, origin: str) -> dict[str, Any]:
     """A mapping from YAML text, or a clear error."""
+    if len(text) > _MAX_TEXT:
+        raise ConfigError(f"{origin} has {len(text):,} characters; settings have at most {_MAX_TEXT:,}")
     try:
-        content = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        content = yaml.load(text, _PlainLoader)  # a SafeLoader
+    except (yaml.YAMLError, ValueError, RecursionError, OverflowError) as error:
         raise ConfigError(f"{origin} is not valid YAML: {error}") from error
     if content is None:
         return {}
@@ -272,9 +307,9 @@ def set_override(values: dict[str, Any], text: str) -> None:
         raise ConfigError(_unknown("method", method, METHODS))
     section, name = _locate(key.strip(), known_keys(method))
     try:
-        value = yaml.safe_load(raw)
-    except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"the value of {key!r} cannot be read: {raw!r}") from error
+        value = yaml.load(raw, _PlainLoader)  # a SafeLoader
+    except (yaml.YAMLError, ValueError, RecursionError, OverflowError) as error:
+        raise ConfigError(f"the value of {key!r} cannot be read: {raw[:_SHOWN]!r}") from error
     given = values.get(section)
     values[section] = {**given, name: value} if isinstance(given, Mapping) else {name: value}
 
@@ -323,7 +358,7 @@ def validate(values: Mapping[str, Any]) -> RunConfig:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "config"
-        raise ConfigError(f"{where}: {first['msg']} (came: {first['input']!r})") from error
+        raise ConfigError(f"{where}: {first['msg']} (came: {repr(first['input'])[:_SHOWN]})") from error
     if config.data.name not in DATASETS:
         raise ConfigError(_unknown("data set", config.data.name, DATASETS))
     return config

@@ -30,7 +30,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 def append_line(path: Path, line: str) -> None:
     """Add a line and force it to the disk: a checkpoint that is written next may rely on it being there."""
     try:
-        with path.open("a", encoding="utf-8") as file:
+        with path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(line + "\n")
             file.flush()
             os.fsync(file.fileno())

@@ -15,7 +15,12 @@ from protocon.errors import RunStopped
 def emit(as_json: bool, content: dict[str, Any], show: Callable[[Console], None]) -> None:
     """Either one JSON object, or what a person reads."""
     if as_json:
-        sys.stdout.write(json.dumps(content, ensure_ascii=False) + "\n")
+        text = json.dumps(content, ensure_ascii=False)
+        try:
+            text.encode(sys.stdout.encoding or "utf-8")
+        except UnicodeEncodeError:  # a file whose name is not valid text, or a terminal that cannot show it
+            text = json.dumps(content)
+        sys.stdout.write(text + "\n")
     else:
         show(Console())
 

@@ -1,7 +1,9 @@
 """Fashion-MNIST, in the IDX format of MNIST, compressed or plain."""
 
 import gzip
+import math
 import zlib
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,8 @@ _CLASSES = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
 )  # fmt: skip
 _SUBFOLDERS = ("", "raw", "FashionMNIST/raw", "fashion-mnist")
+_MAX_BYTES = 2**33
+_PART_BYTES = 2**24
 _EXPECTED = (
     "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, "
     "each as it is or with .gz"
@@ -72,8 +76,11 @@ def read_idx(path: Path, *, dimensions: int) -> np.ndarray:
                     f"{header[:4].hex() or 'nothing'}, expected 000008{dimensions:02x}. Fetch it again."
                 )
             shape = tuple(int(n) for n in np.frombuffer(header, dtype=">u4", offset=4))
-            size = int(np.prod(shape, dtype=np.int64))
-            data = file.read(size + 1)  # one more than declared, to notice what does not belong
+            size = math.prod(shape)
+            if size > _MAX_BYTES:
+                raise DataError(f"{path} declares {size:,} bytes, far more than any such set has. Fetch it again.")
+            parts = iter(lambda: file.read(_PART_BYTES), b"")  # never more memory than the file really fills
+            data = b"".join(islice(parts, size // _PART_BYTES + 2))
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be read: {error}. Fetch it again.") from error
     if len(data) != size:

@@ -139,4 +139,5 @@ def sorted_names(names: set[str]) -> tuple[str, ...]:
 
 def _natural_key(name: str) -> tuple[list[tuple[int, int, str]], str]:
     pieces = re.split(r"(\d+)", name)
-    return [(0, int(p), "") if p.isdecimal() else (1, 0, p) for p in pieces if p], name
+    # Python refuses to read numbers of thousands of digits; as text they sort after all others.
+    return [(0, int(p), "") if p.isdecimal() and len(p) < 1000 else (1, 0, p) for p in pieces if p], name

@@ -8,6 +8,7 @@ import numpy as np
 
 from protocon.data.imageset import ImageSet
 from protocon.data.splits import Split
+from protocon.durable import write_bytes
 from protocon.errors import DataError
 
 _FORMAT = "protocon-split"
@@ -36,9 +37,7 @@ def save_split(split: Split, path: Path) -> None:
         for index, label, name in zip(split.labelled, split.labels, split.ids, strict=True)
     ]
     lines.append('  "labelled": [\n    ' + ",\n    ".join(rows) + "\n  ]")
-    part = path.with_name(path.name + ".part")
-    part.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8", errors="surrogateescape")
-    part.replace(path)
+    write_bytes(path, ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8", "surrogateescape"))
 
 
 def _describe_unlabelled(split: Split) -> str | list[int]:
@@ -65,7 +64,7 @@ def load_split(path: Path, images: ImageSet) -> Split:
     for row in content["labelled"]:
         if not isinstance(row, dict) or not {"index", "label", "id"} <= row.keys():
             raise DataError(f"{path}: a labelled image needs index, label and id, got {row!r}.")
-        if row["label"] not in numbers:
+        if not isinstance(row["label"], str) or row["label"] not in numbers:
             raise DataError(f"{path}: {row['label']!r} is not a class of {images.name}.")
         indices.append(row["index"])
         labels.append(numbers[row["label"]])
@@ -94,7 +93,7 @@ def _read(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
     except OSError as error:
         raise DataError(f"Split {path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"Split {path} is not JSON: {error}. Make it anew.") from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise DataError(f'{path} is not a label split: expected JSON with "format": "{_FORMAT}".')

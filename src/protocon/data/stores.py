@@ -1,10 +1,13 @@
 """Where image files lie: a folder or a zip archive, listed and opened in the same way."""
 
 import io
+import lzma
 import os
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from protocon.errors import DataError
@@ -15,6 +18,10 @@ LOOP = -2
 """Size of a link to a folder that it lies in, which is not followed."""
 
 _MAX_MEMBER_BYTES = 2**29  # a zip states any size it likes; no image we decode needs half a gigabyte
+
+
+_BAD_ZIP = (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, struct.error, zlib.error, lzma.LZMAError)
+"""What zipfile stumbles over in a damaged archive."""
 
 
 class FileEntry(NamedTuple):
@@ -88,11 +95,16 @@ class FolderStore:
 
     def entry(self, path: str) -> FileEntry | None:
         """One file by its path, or None if there is none."""
+        if not is_inside(path):
+            raise DataError(
+                f"{path} is not below {self.root}. Files of a list are named relative to that folder, without `..`."
+            )
         full = self.root / path
-        if not full.is_file():
+        try:
+            status = full.stat()
+        except (OSError, ValueError):  # not there, or a name that no file can have
             return None
-        status = full.stat()
-        return FileEntry(path, status.st_size, status.st_mtime_ns)
+        return FileEntry(path, status.st_size, status.st_mtime_ns) if full.is_file() else None
 
     def folders(self, under: str = "") -> list[str]:
         """Names of the folders directly in `under`, sorted."""
@@ -141,7 +153,7 @@ class ZipStore:
         if self._handle is None or self._handle[0] != os.getpid():
             try:
                 self._handle = (os.getpid(), zipfile.ZipFile(self.archive))
-            except (OSError, zipfile.BadZipFile) as error:
+            except (OSError, *_BAD_ZIP) as error:
                 raise DataError(f"{self.archive} is not a readable zip archive: {error}.") from error
         return self._handle[1]
 
@@ -185,7 +197,7 @@ class ZipStore:
             if member.file_size > _MAX_MEMBER_BYTES:
                 raise DataError(f"{self.full_name(path)} has {member.file_size:,} bytes: too large for an image.")
             return io.BytesIO(self._zip().read(member))
-        except (KeyError, OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+        except (KeyError, OSError, RuntimeError, *_BAD_ZIP) as error:
             raise DataError(f"{self.full_name(path)} cannot be read from the archive: {error}.") from error
 
     def full_name(self, path: str) -> str:
@@ -198,6 +210,12 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
         return entry.is_dir()
     except OSError:  # a link to itself
         return False
+
+
+def is_inside(path: str) -> bool:
+    """Whether a relative path stays below the folder it starts from. Links in that folder are its owner's business."""
+    parts = PurePosixPath(path.replace("\\", "/"))
+    return not parts.is_absolute() and ".." not in parts.parts and not PureWindowsPath(path).drive
 
 
 def is_hidden(path: str) -> bool:

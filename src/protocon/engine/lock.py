@@ -114,6 +114,8 @@ def _alive(holder: dict[str, Any]) -> bool:
     """Whether the holder may still live: not if its number is free, or belongs to a younger process."""
     if holder["host"] != socket.gethostname():
         return True  # nothing can be known of another host's processes
+    if holder["pid"] <= 0:
+        return False  # such a number means a whole group of processes
     try:
         os.kill(holder["pid"], 0)
     except (ProcessLookupError, OverflowError):

@@ -80,12 +80,12 @@ class EpochMeter:
             raise self._explain(seen, bad)
 
     def means(self) -> dict[str, float]:
-        """Means so far, over processes too."""
-        if not self.steps:
-            return {}
-        names = list(self._sums)
-        values = distributed.mean(torch.stack([self._sums[n].double() for n in names]) / self.steps).tolist()
-        return dict(zip(names, values, strict=True))
+        """Means so far, of this process: it may ask alone, whenever its display wants them."""
+        return dict(zip(self._sums, self._own_means().tolist(), strict=True))
+
+    def _own_means(self) -> Tensor:
+        sums = [value.double() for value in self._sums.values()]
+        return torch.stack(sums) / self.steps if sums else torch.empty(0)
 
     def labels_by_class(self) -> list[int]:
         """How many images had each class as their pseudo-label; empty for a method without pseudo-labels."""
@@ -93,13 +93,14 @@ class EpochMeter:
         return counts if sum(counts) else []
 
     def close(self) -> dict[str, float]:
-        """The epoch's numbers."""
+        """The epoch's numbers, over all processes."""
         self.check_finite()
-        row = self.means()
+        row = dict(zip(self._sums, distributed.mean(self._own_means()).tolist(), strict=True))
         known = int(self._known)
         if known > 0:
-            for source, right in self._right.items():
-                row[f"pseudo_accuracy_{source}"] = int(right) / known
+            for source in _SOURCES:
+                if source in self._right:
+                    row[f"pseudo_accuracy_{source}"] = int(self._right[source]) / known
         if counts := self.labels_by_class():
             row["classes_predicted"] = sum(count > 0 for count in counts)
             row["largest_class_share"] = max(counts) / sum(counts)
@@ -110,7 +111,8 @@ class EpochMeter:
 
         Sums are those of each process, (processes,): the mean over processes is taken at the end.
         """
-        own = {f"sums.{name}": value.reshape(1) for name, value in self._sums.items()}
+        # Numbered: a checkpoint keeps no order, but the lines of metrics.jsonl have one.
+        own = {f"sums.{place:03d}.{name}": value.reshape(1) for place, (name, value) in enumerate(self._sums.items())}
         return (
             distributed.gather_rows(own)
             | {f"right.{source}": value for source, value in self._right.items()}
@@ -121,12 +123,12 @@ class EpochMeter:
         """Go on from a state. With another number of processes each gets the mean: the epoch's means stay right."""
         device, rank, world = self.truth.device, distributed.rank(), distributed.world_size()
         self.steps = steps
-        for name, value in state.items():
+        for name in sorted(state):
             kind, _, key = name.partition(".")
+            value = state[name].to(device)
             if kind == "sums":
-                own = value[rank] if len(value) == world else value.mean()
-                self._sums[key] = own.to(device)
+                self._sums[key.partition(".")[2]] = value[rank] if len(value) == world else value.mean()
             elif kind == "right":
-                self._right[key] = value.to(device)
+                self._right[key] = value
         if "known" in state:
             self._known, self._by_class = state["known"].to(device), state["by_class"].to(device)

@@ -51,6 +51,11 @@ class RunFolder:
         return self.path / "split.json"
 
     @property
+    def data_file(self) -> Path:
+        """Every file of the data, used or skipped, and what `auto` chose."""
+        return self.path / "data.json"
+
+    @property
     def model_file(self) -> Path:
         """The trained network (averaged weights)."""
         return self.path / "model.safetensors"
@@ -138,7 +143,7 @@ class RunFolder:
 
     def append(self, file: Path, row: dict[str, Any]) -> None:
         """Add one line to a JSONL file."""
-        append_line(file, json.dumps(row, ensure_ascii=False))
+        append_line(file, json.dumps(row))
 
     def keep_epochs(self, epochs: int, say: Callable[[str], None]) -> None:
         """Drop lines of epochs that the newest checkpoint does not know: a resumed run repeats them."""
@@ -154,7 +159,11 @@ class RunFolder:
 
     def write_json(self, file: Path, content: dict[str, Any]) -> None:
         """Write a JSON file, all or nothing."""
-        write_bytes(file, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+        try:
+            text = json.dumps(content, indent=2, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # a class whose folder's name is not valid UTF-8
+            text = json.dumps(content, indent=2).encode()
+        write_bytes(file, text + b"\n")
 
 
 def create(out: Path, name: str, config: RunConfig, split: Split, *, resolved: RunConfig) -> RunFolder:

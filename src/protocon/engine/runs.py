@@ -11,14 +11,15 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from protocon.config import RunConfig, validate
-from protocon.data.decode import decode_image
 from protocon.data.imageset import ArrayImages, FeatureArray
 from protocon.engine.evaluate import predict_set
-from protocon.engine.session import load_data
+from protocon.engine.predicting import predict_rows
+from protocon.engine.session import load_data, trained_part
 from protocon.engine.views import build_views
 from protocon.errors import DataError, ProtoConError, RunError
 from protocon.methods import METHODS
 from protocon.networks.encoders import build_encoder
+from protocon.networks.frozen import stack
 from protocon.networks.network import Network
 from protocon.types import Outputs
 
@@ -55,25 +56,11 @@ class TrainedRun:
         )
 
     def predict_files(self, paths: Sequence[str | Path]) -> list[dict[str, Any]]:
-        """Label and confidence of image files; a file that cannot be read gets an `error` instead."""
-        if len(self.shape) == 1:
-            raise DataError("this run was trained on embeddings; give a .npy or .npz file of them, not images")
-        channels, size = self.shape[0], self.shape[-1]
-        rows: list[dict[str, Any]] = []
-        decoded: list[Tensor] = []
-        for path in paths:
-            try:
-                with Path(path).open("rb") as file:
-                    decoded.append(decode_image(file, size=size, grey=channels == 1, name=str(path)))
-                rows.append({"file": str(path)})
-            except (ProtoConError, OSError) as error:
-                rows.append({"file": str(path), "error": str(error)})
-        if decoded:
-            probs = iter(self.predict_proba(torch.stack(decoded)))
-            for row in rows:
-                if "error" not in row:
-                    row.update(self.describe(next(probs)))
-        return rows
+        """Label and confidence of image files and folders; a file that cannot be read gets an `error` instead.
+
+        `predict_rows` gives the same row by row, without holding all of them.
+        """
+        return list(predict_rows(self, paths))
 
     def describe(self, probs: Tensor) -> dict[str, Any]:
         """Label, confidence and the three likeliest classes of one image."""
@@ -99,24 +86,41 @@ def load_run(path: str | Path) -> TrainedRun:
     try:
         with safe_open(file, framework="pt") as content:
             facts = json.loads((content.metadata() or {})["protocon"])
-            tensors = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise RunError(f"{file} is damaged or not a model of this package: {error}") from error
-    config = validate(facts["config"])
-    shape = tuple(facts["shape"])
+            # ProtoConClassifier keeps more in its files than the network.
+            own = [name for name in content.keys() if not name.startswith("estimator.")]  # noqa: SIM118
+            tensors = {name: content.get_tensor(name) for name in own}
+        return _build(facts, tensors)
+    except (LookupError, ValueError, TypeError, AttributeError, RuntimeError, OSError, *_FOREIGN) as error:
+        raise RunError(f"{file} is damaged or not a model of this package: {str(error)[:300]}") from error
+
+
+_FOREIGN = (SafetensorError, ProtoConError)
+
+
+def _build(facts: dict[str, Any], tensors: dict[str, Tensor]) -> TrainedRun:
+    """The network that a model file describes."""
+    config, shape, names = validate(facts["config"]), tuple(facts["shape"]), tuple(facts["class_names"])
+    if not shape or not all(type(side) is int and 0 < side < 2**20 for side in shape):
+        raise ValueError(f"an input shape of {shape}")
+    if len(names) < 2 or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"class names {names[:5]}")
     encoder = build_encoder(config.network.encoder, input_shape=shape)
+    if config.network.frozen:
+        components = len(tensors.get("encoder.matrix", torch.zeros(1, 1)).T)
+        trained = build_encoder(trained_part(config), input_shape=(components,))
+        encoder = stack(encoder, trained, components=components)
     dim = int(config.network.projection_dim) if METHODS[config.method_name].uses_projector else 0
     channels = shape[0]
     network = Network(
         encoder,
-        classes=len(facts["class_names"]),
+        classes=len(names),
         projection_dim=dim,
         mean=[0.0] * channels,
         std=[1.0] * channels,
         projector_norm=config.network.projector_norm,
     )
     network.load_state_dict(tensors)
-    return TrainedRun(network.to(memory_format=torch.channels_last).eval(), config, tuple(facts["class_names"]), shape)
+    return TrainedRun(network.to(memory_format=torch.channels_last).eval(), config, names, shape)
 
 
 def evaluate_run(run: TrainedRun) -> dict[str, Any]:

@@ -3,10 +3,9 @@
 import os
 import socket
 import time
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # type: ignore[import-untyped]
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
@@ -28,12 +27,10 @@ class ScalarLog:
     """
 
     def __init__(self, folder: Path, *, enabled: bool, first_epoch: int = 0) -> None:
-        self._path = (
-            folder / "tensorboard" / f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"
-        )
+        unique = f"{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"
+        self._path = folder / "tensorboard" / f"events.out.tfevents.{unique}"
         self._enabled = enabled
         self._first_epoch = first_epoch
-        self._file: BinaryIO | None = None
 
     def __enter__(self) -> "ScalarLog":
         if self._enabled:
@@ -41,34 +38,26 @@ class ScalarLog:
             if self._first_epoch:
                 start = SessionLog(status=SessionLog.START)
                 events.append(Event(wall_time=time.time(), step=self._first_epoch, session_log=start))
-            try:
-                self._path.parent.mkdir(exist_ok=True)
-                self._file = self._path.open("wb")
-            except OSError as error:
-                raise cannot_write(self._path, error, "no curves for TensorBoard") from error
             self._write(events)
         return self
 
     def write(self, row: dict[str, float]) -> None:
         """One epoch's numbers."""
-        if self._file is None:
-            return
-        values = [Summary.Value(tag=name, simple_value=value) for name, value in row.items() if name != "epoch"]
-        self._write([Event(wall_time=time.time(), step=int(row["epoch"]), summary=Summary(value=values))])
+        if self._enabled:
+            values = [Summary.Value(tag=name, simple_value=value) for name, value in row.items() if name != "epoch"]
+            self._write([Event(wall_time=time.time(), step=int(row["epoch"]), summary=Summary(value=values))])
 
     def _write(self, events: list[Any]) -> None:
-        writer = RecordWriter(self._file)
         try:
-            for event in events:
-                writer.write(event.SerializeToString())
-            writer.flush()
+            self._path.parent.mkdir(exist_ok=True)
+            with self._path.open("ab") as file:
+                writer = RecordWriter(file)
+                for event in events:
+                    writer.write(event.SerializeToString())
         except OSError as error:
             raise cannot_write(self._path, error, "the curves before are untouched") from error
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._file is None:
-            return
-        with suppress(OSError):  # what could not be flushed was reported when it was written
-            self._file.close()
+        """Nothing is left open."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -17,7 +18,10 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise ConfigError(f"weights file {path} does not exist; give the path of a .safetensors or .pth file")
     if path.suffix == ".safetensors":
-        return dict(load_file(path))
+        try:
+            return dict(load_file(path))
+        except (SafetensorError, OSError, ValueError) as error:
+            raise ConfigError(f"{path} is damaged or not a .safetensors file: {error}") from error
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:

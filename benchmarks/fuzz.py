@@ -1,0 +1,43 @@
+"""Ten thousand inputs that nobody would write, through every way into the package.
+
+    python -m benchmarks.fuzz
+
+None may end in anything but a result or one of our own errors, take longer than 20 seconds, or write a file elsewhere.
+Prints one JSON object; the first finding stops it with the smallest input that shows it.
+"""
+
+import argparse
+import faulthandler
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.running import SECONDS, nothing_else_written, throw
+from tests.fuzz.targets import TARGETS
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--inputs", type=int, default=10_000)
+    inputs = parser.parse_args().inputs
+    rows: dict[str, dict[str, Any]] = {}
+    for name, target in TARGETS.items():
+        faulthandler.dump_traceback_later(3600, exit=True)  # code in C that never returns gets no other end
+        with tempfile.TemporaryDirectory() as empty, nothing_else_written(Path(empty)):
+            tally = throw(target, target.share * inputs // 100)
+        rows[name] = {
+            "inputs": tally.results + tally.errors,
+            "accepted": tally.results,
+            "our_errors": tally.errors,
+            "by_kind": tally.kinds,
+            "under_seconds": SECONDS,
+        }
+    faulthandler.cancel_dump_traceback_later()
+    total = sum(row["inputs"] for row in rows.values())
+    print(json.dumps({"inputs": total, "tracebacks": 0, "hangs": 0, "written_elsewhere": 0, "targets": rows}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""A run that is killed at any moment, and resumed, ends as if nothing had happened."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from protocon.methods import METHODS
+from tests.engine.kills import SMALL_DIGITS, Command, assert_same_run, embeddings, moments, where, whole
+from tests.engine.zygote import ROOT, Zygote
+
+KILLS = 20
+
+
+@pytest.fixture(scope="module")
+def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+    with Zygote(tmp_path_factory.mktemp("zygote") / "log") as running:
+        assert running.run("recipes").code == 0  # it has imported everything now
+        yield running
+
+
+@pytest.fixture(scope="module")
+def digits(zygote: Zygote, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, float]:
+    """An uninterrupted run of digits: its folder, its events, its seconds."""
+    out = tmp_path_factory.mktemp("whole")
+    began = time.monotonic()
+    ended = whole(zygote, Command(SMALL_DIGITS), out)
+    return out / "run", ended.events, time.monotonic() - began
+
+
+def test_a_real_run_killed_at_twenty_random_moments_ends_the_same(
+    zygote: Zygote, digits: tuple[Path, int, float], tmp_path: Path
+) -> None:
+    run, _, seconds = digits
+    command = Command(SMALL_DIGITS)
+    out, kills, places = tmp_path / "0", 0, set()
+    for moment in moments(seed=1):
+        # Some kills come before training starts, some far into it; on average a few steps further than the last.
+        ended = zygote.run(*command.arguments(out), after=moment * seconds / 3 if kills < KILLS else None)
+        if ended.code == -signal.SIGKILL:
+            kills += 1
+            places.add(where(out))
+            continue
+        assert ended.code == 0, ended.output
+        assert_same_run(run, out / "run")
+        if kills >= KILLS:
+            break
+        out = tmp_path / str(kills)
+    assert len(places) > 3  # not all in the same spot
+
+
+def test_a_process_of_its_own_killed_by_the_system_goes_on(digits: tuple[Path, int, float], tmp_path: Path) -> None:
+    """Nothing forked, nothing shared: `python -m protocon train`, SIGKILL, and again."""
+    arguments = [sys.executable, "-m", "protocon", *Command(SMALL_DIGITS).arguments(tmp_path)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(arguments, cwd=ROOT, env=environment, stdout=log, stderr=log)
+        while not list((tmp_path / "run").glob("checkpoints/epoch-00002*")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+        subprocess.run(arguments, cwd=ROOT, env=environment, stdout=log, stderr=log, check=True)
+    text = (tmp_path / "log").read_text()
+    assert f"was left by process {process.pid}" in text
+    assert "taking over" in text
+    assert_same_run(digits[0], tmp_path / "run")
+
+
+def test_killed_between_any_two_writes_of_digits(
+    zygote: Zygote, digits: tuple[Path, int, float], tmp_path: Path
+) -> None:
+    """Not at a random time but at a chosen place: just before a step, a flush, a rename, a removal."""
+    run, events, _ = digits
+    command = Command(SMALL_DIGITS)
+    for moment, _ in zip(moments(seed=2), range(4), strict=False):
+        ended = zygote.run(*command.arguments(tmp_path), at_event=int(moment * events / 2))
+        assert ended.code == -signal.SIGKILL, ended.output
+        where(tmp_path)
+    assert zygote.run(*command.arguments(tmp_path)).code == 0
+    assert_same_run(run, tmp_path / "run")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_survives_kills_between_any_two_steps_or_writes(
+    zygote: Zygote, method: str, tmp_path: Path
+) -> None:
+    command = Command(tuple(embeddings(tmp_path)), method)
+    events = whole(zygote, command, tmp_path / "whole").events
+    chance = moments(seed=sum(method.encode()))
+    out = tmp_path / "killed"
+    kills = 0
+    while kills < 4:
+        ended = zygote.run(*command.arguments(out), at_event=int(next(chance) * events))
+        kills += 1
+        if ended.code == 0:
+            break
+        assert ended.code == -signal.SIGKILL, ended.output
+    ended = zygote.run(*command.arguments(out))
+    assert ended.code == 0, ended.output
+    assert_same_run(tmp_path / "whole" / "run", out / "run")

@@ -1,0 +1,183 @@
+"""A process that has imported everything and forks one `protocon` after another, to be killed at will.
+
+`python -m tests.engine.zygote` reads one JSON request a line and answers each with a line once its child has ended.
+Importing takes seconds and is not what is tested; what is forked is the whole command line, and the kill is real.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a child ended."""
+
+    code: int
+    """As the shell counts: negative for a signal."""
+    events: int
+    """Steps and file operations that it did, if it was asked to count."""
+    output: str
+
+
+class Zygote:
+    """The test's end of the line."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.engine.zygote"],
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> "Zygote":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=60)
+        self._process.stdout.close()
+
+    def run(
+        self,
+        *arguments: str,
+        after: float | None = None,
+        signal_number: int = signal.SIGKILL,
+        at_event: int | None = None,
+        file_limit: int | None = None,
+    ) -> Ended:
+        """`protocon ARGUMENTS`.
+
+        Args:
+            arguments: of the command line.
+            after: send it a signal after so many seconds.
+            signal_number: which.
+            at_event: let it kill itself just before this step or file operation, counted from 0; −1 only counts.
+            file_limit: the largest file that it can write, in bytes.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        request = {
+            "arguments": arguments,
+            "log": str(self._log),
+            "after": after,
+            "signal": int(signal_number),
+            "at_event": at_event,
+            "file_limit": file_limit,
+        }
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline())
+        output = self._log.read_text(encoding="utf-8", errors="replace")
+        return Ended(answer["code"], answer["events"], output)
+
+
+def _serve() -> None:
+    _import_everything()
+    for line in sys.stdin:
+        request = json.loads(line)
+        counter = Path(request["log"] + ".events")
+        counter.unlink(missing_ok=True)
+        child = os.fork()
+        if child == 0:
+            _be_protocon(request, counter)
+        code = _wait(child, request)
+        events = int(counter.read_text()) if counter.is_file() else 0
+        sys.stdout.write(json.dumps({"code": code, "events": events}) + "\n")
+        sys.stdout.flush()
+
+
+def _import_everything() -> None:
+    import sklearn.datasets
+
+    import protocon.cli
+    import protocon.engine.fit  # noqa: F401
+
+    sklearn.datasets.load_digits()
+
+
+def _wait(child: int, request: dict[str, Any]) -> int:
+    if request["after"] is not None:
+        deadline = time.monotonic() + request["after"]
+        while time.monotonic() < deadline:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.001)
+        os.kill(child, request["signal"])
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _be_protocon(request: dict[str, Any], counter: Path) -> None:
+    log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for number, handle in ((0, nothing), (1, log), (2, log)):
+        os.dup2(handle, number)
+    code = 1
+    try:
+        from protocon.cli import main
+
+        count = _watch(request["at_event"]) if request["at_event"] is not None else lambda: 0
+        if request["file_limit"] is not None:
+            import resource
+
+            resource.setrlimit(resource.RLIMIT_FSIZE, (request["file_limit"], resource.RLIM_INFINITY))
+        sys.argv = ["protocon", *request["arguments"]]
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
+        if request["at_event"] is not None:
+            counter.write_text(str(count()))
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _watch(at_event: int) -> Callable[[], int]:
+    """Count training steps and everything that changes the disk for good; die just before number `at_event`."""
+    from protocon.engine.trainer import Trainer
+
+    done = 0
+
+    def watched(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal done
+            if done == at_event:
+                os.kill(os.getpid(), signal.SIGKILL)
+            done += 1
+            return function(*args, **kwargs)
+
+        return call
+
+    for name in ("fsync", "replace", "rename", "unlink", "mkdir", "ftruncate"):
+        setattr(os, name, watched(getattr(os, name)))
+    Trainer.train_step = watched(Trainer.train_step)  # type: ignore[method-assign]
+    return lambda: done
+
+
+if __name__ == "__main__":
+    _serve()
