@@ -129,6 +129,7 @@ OVERRIDES = st.lists(
         st.builds(lambda key, value: f"{key}={value}", NAMES, VALUES),
         st.builds(lambda key, value: f"{key}={value}", NAMES, st.text(max_size=20)),
         st.text(max_size=20),
+        st.sampled_from(("alpha=0.5", "epochs=3", "optim.lr=0.1", "seed=4", "encoder=wrn-10-1", "flip=true")),
         st.sampled_from(("alpha=" + "[" * 2000, "seed=" + "9" * 5000, "alpha=!!python/object/apply:os.system [ls]")),
     ),
     max_size=3,
