@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from protocon.auto import resolve_auto
+from protocon.auto import largest_side, resolve_auto
 from protocon.config import (
     RunConfig,
     build_config,
     differences,
+    flat_settings,
     merge,
     parse_yaml,
     recipe_names,
@@ -152,14 +153,45 @@ def test_paper_sizes() -> None:
 
 
 def test_auto_fills_every_setting_with_a_reason() -> None:
-    resolved = resolve_auto(build_config(), shape=(1, 16, 16), flip=False, unlabelled=1377)
-    assert "auto" not in to_yaml(resolved.config).replace("accelerator: auto", "").replace("storage: auto", "").replace(
-        "neighbours: auto", ""
-    ).replace("dual_rate: auto", "")
+    resolved = resolve_auto(build_config(), shape=(1, 16, 16), flip=False, unlabelled=1377, classes=10)
+    left = {key for key, value in flat_settings(resolved.config).items() if value == "auto"}
+    frozen_only = {"views.cached_weak", "views.cached_strong", "network.hidden"}
+    assert left == {"run.accelerator", "data.storage", "data.bad_files", *frozen_only}
     assert resolved.config.views.flip is False
     assert resolved.reasons["network.encoder"].startswith("wrn-10-1")
     assert (resolved.steps_per_epoch, resolved.total_epochs) == (13, 100)
     assert resolve_auto(build_config(), shape=(640,), flip=False, unlabelled=1377).config.network.encoder == ("mlp-512")
+
+
+def test_own_images_on_a_cpu_get_what_a_cpu_can_train() -> None:
+    own, benchmark, gpu = ["data.name=folder"], ["data.name=domainnet"], ["data.name=folder", "run.accelerator=cuda"]
+    assert [largest_side(build_config(overrides=o)) for o in (own, benchmark, gpu)] == [32, 224, 224]
+    pretrained = [*own, "network.encoder=resnet18", "network.weights=x.pth"]
+    assert largest_side(build_config(overrides=pretrained)) == 224
+    small = resolve_auto(build_config(overrides=own), shape=(3, 32, 32), flip=True, unlabelled=900, classes=3)
+    usual = resolve_auto(build_config(overrides=gpu), shape=(3, 224, 224), flip=True, unlabelled=900, classes=3)
+    assert (small.config.network.encoder, usual.config.network.encoder) == ("wrn-10-2", "resnet18")
+    steps = [found.total_epochs * found.steps_per_epoch for found in (small, usual)]
+    assert 3000 <= steps[0] < 3100
+    assert steps[1] >= 2**14
+    assert "--image-size" in small.reasons["data.image_size"]
+    assert small.reasons["method.neighbours"].startswith("100 (n; K = 9 clusters")
+    assert small.reasons["method.dual_rate"].startswith("0.72")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("20m", 1200), ("2h", 7200), ("1h30m", 5400), ("0.5 h", 1800), ("5min", 300)]
+)
+def test_time_budgets_are_written_as_people_do(text: str, seconds: float) -> None:
+    config = build_config(overrides=[f"optim.time_budget={text}"])
+    assert config.optim.time_budget == seconds
+    assert validate(parse_yaml(to_yaml(config), "x")) == config
+
+
+@pytest.mark.parametrize("text", ["soon", "20 parsecs", "-3", "0", "m", "1h later"])
+def test_other_time_budgets_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        build_config(overrides=[f"optim.time_budget={text}"])
 
 
 def test_classes_count_as_balanced_where_labels_were_drawn_per_class() -> None:

@@ -1,16 +1,38 @@
 """What `auto` means: settings that follow from the data, each with its reason."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+
+from protocon.augment.fused import kernels
 from protocon.config import RunConfig
+from protocon.data.sources import OWN
+from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
+
+Choose = Callable[[str, str, object, str], None]
+"""Section, key, value and reason: sets what is `auto`."""
 
 _TINY_SIDE = 20
 SMALL_SIDE = 64
 """Images up to this side are small: shifts rather than crops, no blur."""
 _TINY_STEPS = 1300
 _STEPS = 2**14
+_CPU_STEPS = 3000
 _SHORT_RUN = 10_000
+_WIDE = 128
+"""Embeddings from this length on come from an encoder; shorter rows are measurements, for which less will do."""
+_LARGEST_SIDE = 224
+_CPU_SIDE = 32
+_CPU_REASON = (
+    "larger ones would take hours with an encoder trained from nothing on a CPU; change it with --image-size, or give "
+    "--weights with --frozen"
+)
+_FROZEN_SIDE = 128
+_FROZEN_RETENTION = 0.2
+_MANY_VIEWS = 30_000
+"""Images up to which several views of each are cheap enough."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +45,83 @@ class Resolved:
     steps_per_epoch: int
 
 
-def image_size_for(native: int) -> int:
-    """The side that images are resized to: the native one, but at least 16 for two halvings to leave 4×4."""
-    return max(native, 16)
+def image_size_for(native: int, *, frozen: bool = False) -> int:
+    """The side that images are resized to: the native one, but at least 16 for two halvings to leave 4×4.
+
+    Frozen encoders were trained on photographs of 200 pixels and more, and cannot get used to smaller things.
+    """
+    return max(native, _FROZEN_SIDE if frozen else 16)
 
 
-def resolve_auto(config: RunConfig, *, shape: tuple[int, ...], flip: bool, unlabelled: int) -> Resolved:
+def _choose_for_features(choose: Choose, config: RunConfig, unlabelled: int) -> None:
+    """Views and heads on a frozen encoder. Called before the choices for images, and so the ones that count."""
+    few = unlabelled <= _MANY_VIEWS
+    count, frozen = f"{unlabelled} unlabelled images", "frozen encoder"
+    choose("views", "weak", "crop", frozen)
+    choose("views", "crop_scale", 0.5, f"{frozen}: mild crops")
+    choose("views", "strong", "randaugment", frozen)
+    choose("views", "cached_weak", 2 if few else 1, count)
+    choose("views", "cached_strong", 2 if few else 1, count)
+    choose("network", "hidden", 256, frozen)
+    choose("network", "projection_dim", 64, frozen)
+    if isinstance(config.method, ProtoConConfig):
+        choose("method", "least_retention", _FROZEN_RETENTION, frozen)
+
+
+def device_of(config: RunConfig) -> str:
+    """Where the run will be: cpu, cuda or mps."""
+    if config.run.accelerator in ("auto", "gpu"):
+        return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    return config.run.accelerator
+
+
+def is_slow(config: RunConfig) -> bool:
+    """Whether an encoder is trained from nothing, on a CPU, on data of one's own: then small things are chosen.
+
+    Benchmarks keep their usual sizes, so that results can be compared. Weights for an encoder that is not named are
+    those of an earlier run, which had the same choice.
+    """
+    network = config.network
+    given = network.weights is not None and network.encoder != "auto"
+    return (
+        not (network.pretrained or network.frozen or given) and config.data.name in OWN and device_of(config) == "cpu"
+    )
+
+
+def largest_side(config: RunConfig) -> int:
+    """One's own image files become at most this large where no size is asked for."""
+    return _CPU_SIDE if is_slow(config) else _LARGEST_SIDE
+
+
+def _choose_for_images(choose: Choose, config: RunConfig, side: int, *, flip: bool) -> None:
+    """Size, views and encoder."""
+    kind = f"{side}-pixel images"
+    slow, large = is_slow(config), side > SMALL_SIDE
+    choose("data", "image_size", side, _CPU_REASON if slow and side == _CPU_SIDE else "size of the data")
+    choose("views", "weak", "crop" if large else "shift", kind)
+    choose("views", "strong", "simclr" if large else "randaugment", kind)
+    choose("views", "flip", flip, "mirrored images make sense here" if flip else "classes have a handedness")
+    # Compiling takes half a minute, which views of small images are not worth.
+    compiled = large and kernels.available()
+    reason = kind if not large else "numba is installed" if compiled else "numba is not installed"
+    choose("views", "engine", "numba" if compiled else "torch", reason)
+    small = "wrn-10-1" if side <= _TINY_SIDE else "wrn-10-2" if slow else "wrn-28-2"
+    cpu = ", trained from nothing on a CPU" if slow else ""
+    choose("network", "encoder", "resnet18" if large else small, kind + cpu)
+
+
+def _choose_sizes(choose: Choose, config: RunConfig, *, unlabelled: int, classes: int | None) -> None:
+    """n, K and λ of ProtoCon's clustering."""
+    if isinstance(config.method, ProtoConConfig) and classes is not None:
+        sizes = resolve_sizes(config.method, samples=unlabelled, classes=classes)
+        count = f"K = {sizes.clusters} clusters of {unlabelled} unlabelled images in {classes} classes"
+        choose("method", "neighbours", sizes.neighbours, f"n; {count}")
+        choose("method", "dual_rate", sizes.dual_rate, f"λ for K = {sizes.clusters}")
+
+
+def resolve_auto(
+    config: RunConfig, *, shape: tuple[int, ...], flip: bool, unlabelled: int, classes: int | None = None
+) -> Resolved:
     """Replace every `auto`.
 
     Args:
@@ -36,6 +129,7 @@ def resolve_auto(config: RunConfig, *, shape: tuple[int, ...], flip: bool, unlab
         shape: of an image (C, H, W) or an embedding (D,).
         flip: whether mirrored images make sense in this data.
         unlabelled: N.
+        classes: C, from which ProtoCon's own sizes follow.
     """
     reasons: dict[str, str] = {}
     embeddings = len(shape) == 1
@@ -50,15 +144,15 @@ def resolve_auto(config: RunConfig, *, shape: tuple[int, ...], flip: bool, unlab
             reasons[f"{section}.{key}"] = f"{value} ({reason})"
 
     kind = "embeddings" if embeddings else f"{side}-pixel images"
-    if not embeddings:
-        choose("data", "image_size", side, "size of the data")
-        large = side > SMALL_SIDE
-        choose("views", "weak", "crop" if large else "shift", kind)
-        choose("views", "strong", "simclr" if large else "randaugment", kind)
-        choose("views", "flip", flip, "mirrored images make sense here" if flip else "classes have a handedness")
+    if config.network.frozen:
+        _choose_for_features(choose, config, unlabelled)
+    if embeddings:
+        choose("network", "encoder", "mlp-512" if shape[0] >= _WIDE else "mlp-128", f"{kind} of {shape[0]}")
+    else:
+        _choose_for_images(choose, config, side, flip=flip)
+    kept = config.network.pretrained or config.network.weights is not None
+    reasons["normalisation"] = "the encoder's own" if kept else "mean and spread of the training data"
     choose("data", "workers", 2, "processes that decode")
-    encoder = "mlp-512" if embeddings else "wrn-10-1" if tiny else "wrn-28-2" if side <= SMALL_SIDE else "resnet18"
-    choose("network", "encoder", encoder, kind)
     choose("network", "projection_dim", 64 if side <= SMALL_SIDE else 128, kind)
     # Small sets gain more from more steps than from larger batches.
     choose("optim", "batch_size", 16 if unlabelled < 5000 else 64, f"{unlabelled} unlabelled images")
@@ -67,7 +161,9 @@ def resolve_auto(config: RunConfig, *, shape: tuple[int, ...], flip: bool, unlab
         epochs = math.ceil(config.optim.total_steps / steps_per_epoch)
         reasons["optim.epochs"] = f"{epochs} ({config.optim.total_steps} steps in passes of {steps_per_epoch})"
     else:
-        target = _TINY_STEPS if tiny else _STEPS
+        usual = _CPU_STEPS if is_slow(config) else _STEPS
+        # A few hundred rows of features are learnt in a hundred steps.
+        target = min(_TINY_STEPS, max(60, unlabelled // 2)) if embeddings else _TINY_STEPS if tiny else usual
         passes = max(20, math.ceil(target / steps_per_epoch))
         choose("optim", "epochs", passes, f"about {target} steps in passes of {steps_per_epoch}")
         epochs = int(config.optim.epochs)
@@ -75,6 +171,9 @@ def resolve_auto(config: RunConfig, *, shape: tuple[int, ...], flip: bool, unlab
         balanced = config.data.labels_per_class is not None
         reason = "labels_per_class: classes are taken to be balanced" if balanced else "class frequencies are not known"
         choose("method", "alignment", "dual" if balanced else "mean", reason)
+    if "least_retention" in type(config.method).model_fields:
+        choose("method", "least_retention", 0.0, "τ is fixed")
+    _choose_sizes(choose, config, unlabelled=unlabelled, classes=classes)
     steps = epochs * steps_per_epoch
     choose("optim", "lr", 0.06 if steps < _SHORT_RUN else 0.03, f"{steps} steps")
     return Resolved(config, reasons, epochs, steps_per_epoch)

@@ -64,6 +64,12 @@ class ViewsConfig(_Section):
     """RandAugment with cutout, or SimCLR's colours, blur and crops."""
     flip: bool | Auto = "auto"
     """Mirror images; auto asks the data set (not for digits)."""
+    engine: Literal["auto", "torch", "numba"] = "auto"
+    """Who makes views on a CPU: torch, or compiled kernels (`pip install protocon[fast]`), which are several times
+    faster for large images."""
+    crop_scale: Annotated[float, Field(gt=0, le=1)] | Auto = "auto"
+    """Smallest share of the image's area that a weak crop keeps; auto is 0.2, and 0.5 for a frozen encoder, which cannot
+    learn to tell things by their details."""
     translate: float = Field(default=0.125, ge=0, lt=0.5)
     """Largest shift as a share of the side."""
     operations: int = Field(default=2, ge=0)
@@ -117,11 +123,11 @@ class NetworkConfig(_Section):
 class OptimConfig(_Section):
     """Optimiser and length of training."""
 
-    batch_size: int | Auto = "auto"
+    batch_size: Annotated[int, Field(ge=1)] | Auto = "auto"
     """B: labelled images a step, over all processes."""
     mu: int = Field(default=7, ge=1)
     """μ: unlabelled images per labelled one in a step."""
-    epochs: int | Auto = "auto"
+    epochs: Annotated[int, Field(ge=1)] | Auto = "auto"
     """Passes over the unlabelled set."""
     total_steps: int | None = Field(default=None, ge=1)
     """Optimiser steps instead of epochs (rounded up to whole passes)."""

@@ -7,13 +7,15 @@ import typer
 from rich.console import Console
 
 from protocon.commands.console import emit, interruptible
-from protocon.commands.options import AsJson, Data, Debug, Overrides, Recipe, Root
+from protocon.commands.inputs import find_input
+from protocon.commands.options import AsJson, Data, Debug, Labels, Overrides, Recipe, Root
 
 
 def compare(
     overrides: Overrides = None,
     data: Data = None,
     root: Root = None,
+    labels: Labels = None,
     methods: Annotated[
         str | None, typer.Option("--methods", help="a,b,c; default: every method and reference.")
     ] = None,
@@ -36,16 +38,20 @@ def compare(
     from protocon.results.request import build_request, names_in, numbers_in
     from protocon.results.tables import show
 
+    source = find_input(overrides, data=data, root=root, labels=labels)
     request = build_request(
         methods=names_in(methods or ""),
         labels_per_class=numbers_in(labels_per_class),
         seeds=seeds,
-        data=data,
-        root=root,
+        data=source.name,
+        root=source.root,
+        labels=labels,
         recipe=recipe,
-        overrides=overrides or (),
+        overrides=source.overrides,
     )
     console = Console(stderr=True)
+    if source.said is not None:
+        console.print(source.said, markup=False, highlight=False, soft_wrap=True)
     with interruptible(console, "the same command goes on where this one stopped"):
         comparison = run_comparison(request, out=out, workers=workers, console=console)
     emit(as_json, comparison.content(), lambda screen: show(comparison, screen))

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from protocon.commands.console import emit
+from protocon.commands.inputs import find_input
 from protocon.commands.options import AsJson, Data, Debug, Labels, Percent, PerClass, Root, Seed, config_from
 from protocon.data.splitfile import save_split
 from protocon.errors import ProtoConError
@@ -13,6 +14,7 @@ from protocon.errors import ProtoConError
 
 def split(
     output: Annotated[Path, typer.Argument(help="JSON file to write.")],
+    place: Annotated[str | None, typer.Argument(help="Folder (or zip, npz) of one's own data.")] = None,
     data: Data = None,
     root: Root = None,
     labels: Labels = None,
@@ -25,16 +27,17 @@ def split(
     """Draw which images are labelled and save it, for `train … data.split=FILE`."""
     from protocon.engine.session import choose_split, load_data
 
+    source = find_input([place] if place else [], data=data, root=root, labels=labels)
     config = config_from(
-        data=data,
-        root=root,
+        data=source.name,
+        root=source.root,
         labels=labels,
         labels_per_class=labels_per_class,
         labels_percent=labels_percent,
         method=None,
         seed=seed,
         recipe=None,
-        overrides=None,
+        overrides=source.overrides,
     )
     if output.exists():
         raise ProtoConError(f"{output} exists and is not overwritten; choose another name")

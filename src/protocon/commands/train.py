@@ -8,10 +8,15 @@ from rich.console import Console
 from rich.table import Table
 
 from protocon.commands.console import emit, interruptible
+from protocon.commands.inputs import find_input
 from protocon.commands.options import (
     AsJson,
     Data,
     Debug,
+    EncoderName,
+    Epochs,
+    Frozen,
+    ImageSize,
     Labels,
     Overrides,
     Percent,
@@ -19,6 +24,8 @@ from protocon.commands.options import (
     Recipe,
     Root,
     Seed,
+    TimeBudget,
+    Weights,
     config_from,
 )
 from protocon.config import RunConfig
@@ -36,6 +43,12 @@ def train(
     seed: Seed = None,
     recipe: Recipe = None,
     out: Annotated[Path, typer.Option("--out", help="Folder that holds run folders.")] = Path("runs"),
+    encoder: EncoderName = None,
+    weights: Weights = None,
+    frozen: Frozen = None,
+    image_size: ImageSize = None,
+    epochs: Epochs = None,
+    time_budget: TimeBudget = None,
     init: Annotated[
         Path | None, typer.Option("--init", help="Start from the encoder of a run folder or of a weights file.")
     ] = None,
@@ -53,13 +66,15 @@ def train(
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
     """Train a classifier from a few labels and many unlabelled images."""
+    from protocon.distributed import rank
     from protocon.engine.fit import fit, resume_run
     from protocon.engine.runfolder import RunFolder
 
     console = Console(stderr=True)
     if resume not in (None, "auto"):
         given = (data, root, labels, labels_per_class, labels_percent, method, seed, recipe, init, name)
-        if any(value is not None for value in given) or (overrides and not accept_changes):
+        also = (encoder, weights, frozen, image_size, epochs, time_budget)
+        if any(value is not None for value in (*given, *also)) or (overrides and not accept_changes):
             raise ProtoConError(
                 f"--resume {resume} goes on with that run's own settings; leave all others out, or add "
                 "--accept-changes to change some as key=value, or leave --resume out to start a new run"
@@ -69,16 +84,25 @@ def train(
             result = resume_run(folder, console, overrides=overrides or (), accept_changes=accept_changes)
             _emit_result(as_json, result)
         return
+    source = find_input(overrides, data=data, root=root, labels=labels)
+    if source.said is not None and rank() == 0:
+        console.print(source.said, markup=False, highlight=False, soft_wrap=True)
     config = config_from(
-        data=data,
-        root=root,
+        data=source.name,
+        root=source.root,
         labels=labels,
         labels_per_class=labels_per_class,
         labels_percent=labels_percent,
         method=method,
         seed=seed,
         recipe=recipe,
-        overrides=overrides,
+        overrides=source.overrides,
+        encoder=encoder,
+        weights=weights,
+        frozen=frozen,
+        image_size=image_size,
+        epochs=epochs,
+        time_budget=time_budget,
     )
     if init is not None:
         weights = init / "model.safetensors" if init.is_dir() else init

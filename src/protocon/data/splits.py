@@ -68,7 +68,7 @@ def make_split(
     if not len(unlabelled):
         raise DataError(
             f"{images.name}: all {len(images):,} images are labelled, so none is left as unlabelled. "
-            "Ask for fewer labels, or set include_labelled."
+            "Ask for fewer labels (--labels-per-class), add images of unknown class, or set include_labelled."
         )
     return Split(
         labelled=labelled,

@@ -1,5 +1,7 @@
 """A run from its settings to its folder: new, or going on where an earlier process stopped."""
 
+import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,15 +13,19 @@ from rich.console import Console
 
 from protocon import distributed
 from protocon.config import RunConfig, build_config, to_yaml
+from protocon.data.sources import OWN
 from protocon.durable import write_bytes
 from protocon.engine import runfolder
+from protocon.engine.announce import announce, bar, keep_record
+from protocon.engine.budget import within_budget
 from protocon.engine.fabric import build_fabric
 from protocon.engine.frozen import with_features
 from protocon.engine.lock import locked
 from protocon.engine.pins import Continued, carry_on, pin
 from protocon.engine.runfolder import RunFolder
-from protocon.engine.session import Session, prepare
+from protocon.engine.session import Session, load_data, prepare
 from protocon.engine.trainer import run_training
+from protocon.errors import ConfigError
 
 
 def run_name(config: RunConfig) -> str:
@@ -32,7 +38,16 @@ def run_name(config: RunConfig) -> str:
         if data.labels_percent is not None
         else "labels"
     )
-    return f"{data.name}-{labels}-{config.method_name}-seed{config.run.seed}"
+    return f"{_data_name(config)}-{labels}-{config.method_name}-seed{config.run.seed}"
+
+
+def _data_name(config: RunConfig) -> str:
+    """The data set's name, or that of the folder or file with one's own data."""
+    root = config.data.root
+    if config.data.name not in OWN or root is None:
+        return config.data.name
+    name = re.sub(r"[^\w.-]+", "-", root.expanduser().resolve().stem).strip("-.")
+    return name or config.data.name
 
 
 def fit(
@@ -54,11 +69,14 @@ def fit(
         accept_changes: go on although settings differ from those that the run began with, where that makes sense.
         console: where progress goes; standard error by default.
     """
+    started = time.monotonic()
     fabric = build_fabric(config)
     if distributed.rank() != 0:
         console = Console(quiet=True)  # the first process speaks for all
     console = console or Console(stderr=True)
     say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    if name is not None and (name in ("", ".", "..") or Path(name).name != name):
+        raise ConfigError(f"the run's name is {name!r}; it must be the name of a folder in {out}, not a path")
     path = Path(out) / (name or run_name(config))
     # The first process settles what to do; the others do the same.
     begun = _find(path, config, resume, accept_changes=accept_changes) if distributed.rank() == 0 else None
@@ -68,12 +86,17 @@ def fit(
         return begun.folder.result()
     if resume and begun is None:
         say(f"no run {path} to resume; starting it")
-    session = _prepare(config, begun)
+    session = _prepare(config, begun, console)
+    if begun is None:
+        session = _pinned(within_budget(config, session, fabric, console, started=started))
+        announce(session, console)
     folder = begun.folder if begun is not None else None
     if distributed.rank() == 0 and folder is None:
         folder = runfolder.create(path.parent, path.name, config, session.split, resolved=session.config)
     folder = RunFolder(Path(fabric.broadcast(str(folder.path) if folder else "", src=0)))
     with distributed.reporting_lost_processes(), _held(folder, begun, session, say):
+        if distributed.rank() == 0 and not folder.data_file.is_file():
+            keep_record(folder, session)
         session = with_features(session, console, fabric.device)
         return run_training(session, fabric, folder, console)
 
@@ -105,12 +128,18 @@ def _find(path: Path, config: RunConfig, resume: bool | RunFolder, *, accept_cha
     return None if found is None else carry_on(found, config, accept_changes=accept_changes)
 
 
-def _prepare(config: RunConfig, begun: Continued | None) -> Session:
+def _prepare(config: RunConfig, begun: Continued | None, console: Console) -> Session:
     """A session whose settings leave nothing to choose; a resumed run's are the ones it was started with.
 
     The split is the run's own, which is refused if the data is no longer what it was.
     """
-    session = prepare(config) if begun is None else prepare(begun.pinned, split_file=begun.folder.split_file)
+    settings = config if begun is None else begun.pinned
+    with bar(console) as progress:
+        bundle = load_data(settings, progress)
+    return _pinned(prepare(settings, bundle, split_file=None if begun is None else begun.folder.split_file))
+
+
+def _pinned(session: Session) -> Session:
     return replace(session, resolved=pin(session.resolved, session.method))
 
 

@@ -69,6 +69,7 @@ def build_request(
     seeds: int = 5,
     data: str | None = None,
     root: Path | None = None,
+    labels: Path | None = None,
     recipe: str | None = None,
     overrides: Sequence[str] = (),
 ) -> Request:
@@ -80,6 +81,7 @@ def build_request(
         seeds: how many; they are 0, 1, 2, …
         data: name of a data set.
         root: where it is.
+        labels: its labels file.
         recipe: to start from; its method's settings reach that method alone.
         overrides: `key=value`. A key of data, views, network, optim or run holds for all. A method's own key
             holds for every method that has it; `METHOD.key=value` for that one alone.
@@ -87,7 +89,7 @@ def build_request(
     names = tuple(methods) or (*METHODS, *REFERENCES)
     _check_axes(names, labels_per_class, seeds)
     _check_each_is_used(overrides, names)
-    source = {key: value for key, value in (("name", data), ("root", root)) if value is not None}
+    source = {key: value for key, value in (("name", data), ("root", root), ("labels", labels)) if value is not None}
     settings: dict[str, Any] = {
         # Nothing of a recipe's own choice of labels: the grid decides that.
         "data": {**source, "labels_per_class": 1, "labels_percent": None, "split": None},

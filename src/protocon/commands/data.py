@@ -1,0 +1,159 @@
+"""`protocon data`: what there is to learn from, looked at before training."""
+
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from protocon.commands.console import emit, interruptible
+from protocon.commands.inputs import find_input
+from protocon.commands.options import (
+    AsJson,
+    Data,
+    Debug,
+    EncoderName,
+    Epochs,
+    Frozen,
+    ImageSize,
+    Labels,
+    Overrides,
+    Percent,
+    PerClass,
+    Recipe,
+    Root,
+    Seed,
+    TimeBudget,
+    Weights,
+    config_from,
+)
+from protocon.data.names import shown
+from protocon.errors import ProtoConError
+
+_SHOWN = 20
+_SHOWN_WARNINGS = 50
+
+data = typer.Typer(no_args_is_help=True, help="Look at data before training on it.")
+
+
+@data.command()
+def check(
+    overrides: Overrides = None,
+    name: Data = None,
+    root: Root = None,
+    labels: Labels = None,
+    labels_per_class: PerClass = None,
+    labels_percent: Percent = None,
+    seed: Seed = None,
+    recipe: Recipe = None,
+    encoder: EncoderName = None,
+    weights: Weights = None,
+    frozen: Frozen = None,
+    image_size: ImageSize = None,
+    epochs: Epochs = None,
+    time_budget: TimeBudget = None,
+    as_json: AsJson = False,
+    debug: Debug = False,  # noqa: ARG001
+) -> None:
+    """Account for every file: used, or skipped and why; duplicates, odd labels, and what training would do.
+
+    Takes the options of `train`. Exit code 0 if training could go on, 1 if not.
+    """
+    from protocon.engine.announce import bar
+    from protocon.engine.check import check_data
+
+    console = Console(stderr=True)
+    try:
+        source = find_input(overrides, data=name, root=root, labels=labels)
+        config = config_from(
+            data=source.name,
+            root=source.root,
+            labels=labels,
+            labels_per_class=labels_per_class,
+            labels_percent=labels_percent,
+            method=None,
+            seed=seed,
+            recipe=recipe,
+            overrides=source.overrides,
+            encoder=encoder,
+            weights=weights,
+            frozen=frozen,
+            image_size=image_size,
+            epochs=epochs,
+            time_budget=time_budget,
+        )
+    except ProtoConError as error:
+        if not as_json:
+            raise
+        emit(as_json, {"ok": False, "errors": [str(error)]}, lambda _: None)
+        raise typer.Exit(1) from error
+    with interruptible(console, "nothing was changed"), bar(console) as progress:
+        content = check_data(config, progress=progress)
+    content["recognised"] = source.said
+    emit(as_json, content, lambda screen: show(content, screen))
+    if not content["ok"]:
+        raise typer.Exit(1)
+
+
+def show(content: dict[str, Any], screen: Console) -> None:
+    """The findings as tables, the verdict last."""
+
+    def say(line: str) -> None:
+        screen.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    if content["recognised"]:
+        say(content["recognised"])
+    if "files" in content:
+        say("{found:,} files: {used:,} used, {skipped:,} skipped".format(**content["files"]))
+    _table(screen, "Skipped files", ("file", "why"), [(s["file"], s["reason"]) for s in content.get("skipped", [])])
+    classes = [(c["name"], c["labelled"], c["known"], c["test"]) for c in content.get("classes", [])]
+    _table(screen, "Classes", ("class", "labelled", "labels known", "test images"), classes)
+    if "counts" in content:
+        say("{labelled:,} labelled, {unlabelled:,} unlabelled, {test:,} test images".format(**content["counts"]))
+    _show_images(content.get("images") or {}, screen)
+    rows = [(d["kind"], "\v".join(_copy(c) for c in d["copies"][:_SHOWN])) for d in content.get("duplicates", [])]
+    _table(screen, "Duplicates", ("how", "files"), rows)
+    if "training" in content:
+        training = content["training"]
+        sizes = {key: training["sizes"][key] for key in ("epochs", "steps_per_epoch", "steps", "parameters")}
+        rows = [*training["chosen"].items(), *sizes.items(), ("memory (estimate)", training["memory"]["total"])]
+        rows += [("time", training["time"])] if "time" in training else []
+        _table(screen, "What training would do", ("setting", "value, and why"), rows, shown_rows=len(rows))
+    warnings = content.get("warnings", [])
+    for line in warnings[:_SHOWN_WARNINGS]:
+        say(f"warning: {line}")
+    if len(warnings) > _SHOWN_WARNINGS:
+        say(f"warning: and {len(warnings) - _SHOWN_WARNINGS:,} more (--json lists all)")
+    for line in content["errors"]:
+        say(f"error: {line}")
+    say("training can go on" if content["ok"] else "training cannot go on")
+
+
+def _copy(copy: dict[str, Any]) -> str:
+    return f"{shown(copy['file'])} ({copy['part']}{', ' + copy['label'] if copy['label'] else ''})"
+
+
+def _show_images(images: dict[str, Any], screen: Console) -> None:
+    if not images:
+        return
+    ranks = list(images["sizes"]["width"])
+    rows = [(what, *values.values()) for what, values in images["sizes"].items()]
+    _table(screen, "Image sizes in pixels", ("", *ranks), rows)
+    counts = {**images["formats"], **{f"mode {mode}": count for mode, count in images["modes"].items()}}
+    screen.print(", ".join(f"{count:,} {kind}" for kind, count in counts.items()), markup=False, highlight=False)
+
+
+def _table(
+    screen: Console, title: str, headings: tuple[str, ...], rows: list[tuple[Any, ...]], shown_rows: int = _SHOWN
+) -> None:
+    if not rows:
+        return
+    table = Table(title=title, title_justify="left")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows[:shown_rows]:
+        table.add_row(*(escape("\n".join(map(shown, str(value).split("\v")))) for value in row))
+    screen.print(table)
+    if len(rows) > shown_rows:
+        screen.print(f"and {len(rows) - shown_rows:,} more (--json lists all)", highlight=False)

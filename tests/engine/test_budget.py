@@ -1,0 +1,105 @@
+"""Runs that are made to fit into the time that there is."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from protocon.engine.budget import LEAST_EPOCHS, Speed, choose_epochs, measure, within_budget
+from protocon.engine.fabric import build_fabric
+from protocon.engine.fit import fit
+from protocon.engine.session import Session, prepare
+from protocon.errors import ConfigError
+from tests.engine.runs import quiet, small_config
+
+
+class FakeClock:
+    """Every look at it is `pace` seconds later."""
+
+    def __init__(self, pace: float) -> None:
+        self.pace, self.now = pace, 0.0
+
+    def __call__(self) -> float:
+        self.now += self.pace
+        return self.now
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    return prepare(small_config("time_budget=20m", method="fixmatch"))
+
+
+def test_epochs_fill_the_time_that_is_left() -> None:
+    speed = Speed(step=0.5, epoch=1.0, once=10.0)
+    assert speed.total(20, 10) == 20 * 6 + 10
+    assert speed.epochs_within(130, 10) == 20
+    assert speed.epochs_within(129.9, 10) == 19
+    assert speed.epochs_within(5, 10) == 0
+
+
+def test_the_choice_says_why(session: Session) -> None:
+    per_epoch, usual = session.resolved.steps_per_epoch, session.resolved.total_epochs
+    speed = Speed(step=0.1, epoch=0.0, once=0.0)
+    fitting = 0.1 * per_epoch * 30
+    epochs, reason = choose_epochs(speed, session, budget=fitting / 0.9, left=fitting + 1e-6)
+    assert epochs == 30
+    assert "0.1 s a step" in reason
+    epochs, reason = choose_epochs(speed, session, budget=1e6, left=0.9e6)
+    assert epochs == 8 * usual
+    assert "the most that a budget chooses" in reason
+    epochs, reason = choose_epochs(speed, session, budget=3.0, left=2.0)
+    assert epochs < LEAST_EPOCHS
+    for advice in ("--frozen", "--image-size", "--encoder", "--epochs", "Allow"):
+        assert advice in reason
+
+
+def test_steps_are_timed_by_the_clock() -> None:
+    config = small_config(method="fixmatch")
+    session = prepare(config)
+    before = [p.clone() for p in session.network.parameters()]
+    speed = measure(session, build_fabric(config), seconds=1.0, clock=FakeClock(0.25))
+    assert speed.step == 0.25  # one look before and one after each
+    assert speed.once == pytest.approx(0.25 / 128 * 1397)
+    assert speed.epoch == pytest.approx(2 * 400 * 0.25 / 128, rel=0.2)  # and a little for the checkpoint
+    assert any((p != q).any() for p, q in zip(before, session.network.parameters(), strict=True))  # real steps
+
+
+def test_a_fitted_session_is_that_of_its_epochs() -> None:
+    config = small_config("time_budget=2m", method="fixmatch")
+    fitted = within_budget(config, prepare(config), build_fabric(config), quiet(), started=0.0, clock=FakeClock(0.02))
+    epochs = fitted.resolved.total_epochs
+    assert epochs != prepare(config).resolved.total_epochs
+    plain = prepare(small_config(f"epochs={epochs}", method="fixmatch"))
+    for mine, theirs in zip(fitted.network.parameters(), plain.network.parameters(), strict=True):
+        assert (mine == theirs).all()
+    assert fitted.config.optim.lr == plain.config.optim.lr
+    assert "a step" in fitted.resolved.reasons["optim.epochs"]
+
+
+def test_a_budget_that_is_too_small_is_refused_before_training(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"fewer than 10 are not worth training\. Allow"):
+        fit(small_config("time_budget=0.1s", method="fixmatch"), out=tmp_path, console=quiet())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_epochs_that_were_asked_for_win() -> None:
+    config = small_config("time_budget=1s", "epochs=7")
+    session = prepare(config)
+    assert within_budget(config, session, build_fabric(config), quiet(), started=0.0) is session
+
+
+def test_a_real_run_keeps_to_its_budget_and_repeats(tmp_path: Path) -> None:
+    """Not a test of speed: how many epochs fit is up to the machine; that it is pinned and repeats is up to us."""
+    light = ("batch_size=64", "eval_every=1000", "checkpoint_every=1000")
+    result = fit(small_config("time_budget=12s", *light, method="supervised"), out=tmp_path / "a", console=quiet())
+    assert result["epochs"] >= LEAST_EPOCHS
+    run = Path(result["run"])
+    resolved = yaml.safe_load((run / "resolved.yaml").read_text())
+    assert resolved["optim"]["epochs"] == result["epochs"]
+    reason = json.loads((run / "data.json").read_text())["auto"]["optim.epochs"]
+    assert reason.startswith(f"{result['epochs']} (")
+    assert "a step" in reason
+    asked = small_config(f"epochs={result['epochs']}", *light, method="supervised")
+    again = fit(asked, out=tmp_path / "b", console=quiet())
+    assert (Path(again["run"]) / "metrics.jsonl").read_bytes() == (run / "metrics.jsonl").read_bytes()
