@@ -6,6 +6,7 @@ import typer
 from rich.console import Console
 
 from protocon.commands.compare import compare
+from protocon.commands.data import data
 from protocon.commands.demo import demo
 from protocon.commands.evaluate import evaluate
 from protocon.commands.predict import predict
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 for command in (train, demo, compare, evaluate, predict, split, recipes):
     app.command()(command)
+app.add_typer(data, name="data")
 
 
 def main() -> None:
