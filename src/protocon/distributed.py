@@ -1,7 +1,7 @@
 """Collectives that are the identity in one process: rows of all ranks, in rank order."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch

@@ -40,7 +40,9 @@ class Batch:
     index: Tensor
     """Positions of those images in the unlabelled set, (n,) int64; no repeats within a global batch."""
     share: float = 1.0
-    """Rows here ÷ mean rows per process: weights unlabelled losses where processes hold unequal slices."""
+    """Unlabelled rows here ÷ mean rows per process: weights means over them where processes hold unequal slices."""
+    labelled_share: float = 1.0
+    """The same of labelled rows."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,9 @@ class Step:
     """What a method computed from a batch."""
 
     loss: Tensor | None
-    """Scalar with gradient; None where there is nothing to learn from yet."""
+    """Scalar with gradient, whose mean over processes is the loss of the global batch; None where there is nothing to
+    learn from yet."""
     terms: dict[str, Tensor]
-    """Detached scalars for the log: every loss term, retention, agreement…"""
+    """Detached scalars for the log (every loss term, retention, agreement…), of which the same holds."""
     rows: dict[str, Tensor] = field(default_factory=dict)
     """Per-sample results for `Method.commit`, which receives those of all processes in rank order."""

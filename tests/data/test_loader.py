@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import torch
 
+from protocon.data.decoding import Members
 from protocon.data.evaluation import evaluation_batches
-from protocon.data.fileset import FileListing, Members, make_bundle
+from protocon.data.fileset import FileListing, make_bundle
 from protocon.data.imageset import ArrayImages, FeatureArray, ImageSet
 from protocon.data.loader import Loader, RawBatch
 from protocon.data.options import SourceOptions
@@ -49,9 +50,9 @@ def loader(images: ImageSet, split: Split, **options: object) -> Loader:
 
 
 def identical(one: list[RawBatch], two: list[RawBatch]) -> bool:
-    names = [field.name for field in fields(RawBatch) if field.name != "share"]
+    names = [field.name for field in fields(RawBatch) if not field.name.endswith("share")]
     return len(one) == len(two) and all(
-        torch.equal(getattr(a, name), getattr(b, name)) and a.share == b.share
+        torch.equal(getattr(a, name), getattr(b, name)) and (a.share, a.labelled_share) == (b.share, b.labelled_share)
         for a, b in zip(one, two, strict=True)
         for name in names
     )

@@ -102,13 +102,13 @@ class Run:
     lr: float = 0.1
     step: int = 0
 
-    def look(self, *, share: float = 1.0) -> Step:
+    def look(self, *, share: float = 1.0, labelled_share: float = 1.0) -> Step:
         """What the next step would be; changes nothing of the method."""
         batch = make_batch(self.step, strong_views=self.method.strong_views)
         return self.method.step(
             self.network,
             self.network if self.teacher is None else self.teacher,
-            replace(batch, share=share),
+            replace(batch, share=share, labelled_share=labelled_share),
             progress(self.step),
         )
 

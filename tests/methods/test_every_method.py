@@ -127,16 +127,20 @@ def test_no_gradient_flows_through_the_weak_view(name: str, joint: bool) -> None
     assert batch.strong[0].grad.any()
 
 
-@pytest.mark.parametrize("name", UNLABELLED)
+@pytest.mark.parametrize("name", METHODS)
 def test_rows_of_a_short_slice_count_by_their_share(name: str) -> None:
     run = Run(lenient(name))
     run.advance(3 * STEPS_PER_EPOCH)
-    whole, half = run.look().terms, run.look(share=0.5).terms
+    whole, half, labelled = run.look().terms, run.look(share=0.5).terms, run.look(labelled_share=0.5).terms
     over_the_batch = {"loss_ctr", "loss_f"}  # made from the rows of all processes
-    for term in whole.keys() - {"loss_p"}:  # holds labelled rows too, which need no share
-        scaled = term.startswith("loss_") and term != "loss_x" and term not in over_the_batch
-        assert float(half[term]) == pytest.approx(float(whole[term]) * (0.5 if scaled else 1.0), abs=1e-6)
-    assert float(whole["loss_u"]) > 0
+    for term in whole.keys() - {"loss_p"}:  # of both kinds of rows
+        share = 1.0 if term in over_the_batch | {"loss_x"} else 0.5
+        assert float(half[term]) == pytest.approx(float(whole[term]) * share, abs=1e-6)
+        share = 0.5 if term == "loss_x" else 1.0
+        assert float(labelled[term]) == pytest.approx(float(whole[term]) * share, abs=1e-6)
+    assert all(float(whole[term]) > 0 for term in whole.keys() & {"loss_x", "loss_u", "retention"})
+    if "loss_p" in whole:
+        assert float(half["loss_p"] + labelled["loss_p"]) == pytest.approx(1.5 * float(whole["loss_p"]), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", METHODS)

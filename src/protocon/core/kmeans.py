@@ -115,6 +115,7 @@ class ConstrainedKMeans(nn.Module):
         self.dual_rate = dual_rate
         self.dual_bound = dual_bound
         start = normal(fold(fold(seed, _START), torch.arange(heads * clusters)), 0, dim)
+        start = start.to(torch.get_default_dtype())  # that of the sums
         self.register_buffer("centroids", F.normalize(start, dim=-1).view(heads, clusters, dim))
         self.register_buffer("duals", torch.zeros(heads, clusters))
         # Sum and number of the members received this epoch: the running mean of Eq. 7.

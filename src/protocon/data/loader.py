@@ -41,6 +41,8 @@ class RawBatch:
     """Keys for their views, int64 (n,)."""
     share: float
     """Rows of `unlabelled` here ÷ mean rows per process."""
+    labelled_share: float
+    """The same of `labelled`."""
 
     def to(self, device: torch.device) -> "RawBatch":
         """The same batch on a device."""
@@ -60,6 +62,7 @@ class RawBatch:
             index=change(self.index),
             keys=change(self.keys),
             share=self.share,
+            labelled_share=self.labelled_share,
         )
 
 
@@ -185,6 +188,7 @@ class _Resident:
             index=index,
             keys=plan.keys.to(self.device),
             share=plan.share,
+            labelled_share=plan.labelled_share,
         )
 
 
@@ -223,6 +227,7 @@ class _StepReader(Dataset["RawBatch | _Failure"]):
             index=plan.index,
             keys=plan.keys,
             share=plan.share,
+            labelled_share=plan.labelled_share,
         )
 
 

@@ -16,7 +16,7 @@ class StepPlan:
     """One process's rows of one step; int64 tensors on the CPU."""
 
     labelled_index: Tensor
-    """Positions in the labelled set, (B / processes,)."""
+    """Positions in the labelled set, about B / processes."""
     labelled_keys: Tensor
     """Keys of their draws, one for each appearance."""
     index: Tensor
@@ -24,7 +24,9 @@ class StepPlan:
     keys: Tensor
     """Keys of their draws, one for each image and epoch."""
     share: float
-    """Rows here ÷ mean rows per process."""
+    """Unlabelled rows here ÷ mean rows per process."""
+    labelled_share: float
+    """The same of labelled rows."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,10 @@ class Plan:
             raise ConfigError(f"The seed is {self.seed}; it must be 0 or more.")
         if not 0 <= self.rank < self.world_size:
             raise ConfigError(f"Rank {self.rank} of {self.world_size} processes does not exist.")
-        if self.batch_size % self.world_size:
+        if self.batch_size < self.world_size:
             raise ConfigError(
-                f"batch_size is {self.batch_size} over all {self.world_size} processes together, so it must "
-                f"be a multiple of {self.world_size}."
+                f"batch_size is {self.batch_size} over all {self.world_size} processes together, so some would have "
+                "no labelled images. Use a larger one, or fewer processes."
             )
         if self.labelled < 1 or self.unlabelled < 1:
             raise DataError(
@@ -106,6 +108,7 @@ class Plan:
             index=index,
             keys=fold(draw, index),
             share=len(index) * self.world_size / size,
+            labelled_share=len(positions) * self.world_size / self.batch_size,
         )
 
     def _slice(self, size: int) -> slice:

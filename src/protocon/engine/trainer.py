@@ -35,7 +35,7 @@ from protocon.engine.session import Session
 from protocon.engine.signals import StopSignals
 from protocon.errors import RunError, TrainingError
 from protocon.networks.ema import AveragedNetwork
-from protocon.networks.syncnorm import synchronise_norms
+from protocon.networks.syncnorm import average_statistics, synchronise_norms
 from protocon.types import Batch, Outputs, Progress, Step
 
 LAST_EPOCHS = 10
@@ -90,6 +90,9 @@ class Trainer:
             after_step()
         with torch.no_grad():
             published = self.session.method.end_epoch(self.progress(epoch))
+        if not self.config.run.sync_batchnorm:
+            for network in (self.network, self.averaged):
+                average_statistics(network)
         check_same_state(self.state(), epoch=epoch, device=self.fabric.device)
         return {"epoch": epoch, "step": self.step, "lr": self.learning_rate()} | meter.close() | published
 

@@ -64,7 +64,7 @@ class CoMatch(FixMatchDA):
         reliable = confidence >= self.config.threshold
         target = pseudo if self.config.soft_labels else F.one_hot(label, pseudo.shape[1]).to(pseudo.dtype)
 
-        loss_x = supervised_loss(labelled.logits, batch.targets)
+        loss_x = supervised_loss(labelled.logits, batch.targets) * batch.labelled_share
         loss_u = unlabelled_loss(strong.logits, target, reliable) * batch.share
         loss_ctr = self._contrast(strong, other, pseudo)
         loss = loss_x + self.config.lambda_u * loss_u + self.config.lambda_ctr * loss_ctr
@@ -72,7 +72,7 @@ class CoMatch(FixMatchDA):
             "loss_x": loss_x.detach(),
             "loss_u": loss_u.detach(),
             "loss_ctr": loss_ctr.detach(),
-            "retention": reliable.float().mean(),
+            "retention": reliable.float().mean() * batch.share,
         }
         rows = {
             "index": batch.index,

@@ -43,13 +43,13 @@ class DebiasPL(Method):
         reliable = confidence >= self.config.threshold
         target = F.one_hot(label, pseudo.shape[1]).to(pseudo.dtype)
 
-        loss_x = supervised_loss(labelled.logits, batch.targets)
+        loss_x = supervised_loss(labelled.logits, batch.targets) * batch.labelled_share
         loss_u = unlabelled_loss(self.debias.margin(strong.logits), target, reliable) * batch.share
         probs = weak.logits.softmax(-1)
         terms = {
             "loss_x": loss_x.detach(),
             "loss_u": loss_u.detach(),
-            "retention": reliable.float().mean(),
+            "retention": reliable.float().mean() * batch.share,
         }
         rows = {"index": batch.index, "probs": probs, "classifier": probs.argmax(-1), "refined": label}
         return Step(loss_x + self.config.lambda_u * loss_u, terms, rows)

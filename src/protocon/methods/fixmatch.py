@@ -43,12 +43,12 @@ class FixMatch(Method):
         reliable = confidence >= self.config.threshold
         target = pseudo if self.config.soft_labels else F.one_hot(label, pseudo.shape[1]).to(pseudo.dtype)
 
-        loss_x = supervised_loss(labelled.logits, batch.targets)
+        loss_x = supervised_loss(labelled.logits, batch.targets) * batch.labelled_share
         loss_u = unlabelled_loss(strong.logits, target, reliable) * batch.share
         terms = {
             "loss_x": loss_x.detach(),
             "loss_u": loss_u.detach(),
-            "retention": reliable.float().mean(),
+            "retention": reliable.float().mean() * batch.share,
         }
         rows = {"index": batch.index, "probs": probs, "classifier": probs.argmax(-1), "refined": label}
         return Step(loss_x + self.config.lambda_u * loss_u, terms, rows)

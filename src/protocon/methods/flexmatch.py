@@ -44,12 +44,12 @@ class FlexMatch(Method):
         reliable = confidence >= self.thresholds()[label]
         target = F.one_hot(label, probs.shape[1]).to(probs.dtype)
 
-        loss_x = supervised_loss(labelled.logits, batch.targets)
+        loss_x = supervised_loss(labelled.logits, batch.targets) * batch.labelled_share
         loss_u = unlabelled_loss(strong.logits, target, reliable) * batch.share
         terms = {
             "loss_x": loss_x.detach(),
             "loss_u": loss_u.detach(),
-            "retention": reliable.float().mean(),
+            "retention": reliable.float().mean() * batch.share,
         }
         rows = {"index": batch.index, "confidence": confidence, "classifier": label, "refined": label}
         return Step(loss_x + self.config.lambda_u * loss_u, terms, rows)

@@ -49,7 +49,7 @@ class FreeMatch(Method):
         reliable = confidence >= self.thresholds()[label]
         target = F.one_hot(label, probs.shape[1]).to(probs.dtype)
 
-        loss_x = supervised_loss(labelled.logits, batch.targets)
+        loss_x = supervised_loss(labelled.logits, batch.targets) * batch.labelled_share
         loss_u = unlabelled_loss(strong.logits, target, reliable) * batch.share
         loss_f = self._fairness(strong, reliable)
         loss = loss_x + self.config.lambda_u * loss_u + self.config.lambda_f * loss_f
@@ -57,7 +57,7 @@ class FreeMatch(Method):
             "loss_x": loss_x.detach(),
             "loss_u": loss_u.detach(),
             "loss_f": loss_f.detach(),
-            "retention": reliable.float().mean(),
+            "retention": reliable.float().mean() * batch.share,
         }
         rows = {"index": batch.index, "probs": probs, "classifier": label, "refined": label}
         return Step(loss, terms, rows)

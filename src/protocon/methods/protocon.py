@@ -85,7 +85,7 @@ class ProtoCon(Method):
         labelled, weak, (strong,) = self.forward_views(network, teacher, batch)
         seen = self._judge(weak)
         losses = {
-            "loss_x": supervised_loss(labelled.logits, batch.targets),
+            "loss_x": supervised_loss(labelled.logits, batch.targets) * batch.labelled_share,
             "loss_u": unlabelled_loss(strong.logits, seen.refined, seen.reliable) * batch.share,
             "loss_p": self._prototypical(labelled, strong, seen, batch),
             "loss_c": self._self_supervised(weak, strong, seen, batch),
@@ -93,9 +93,10 @@ class ProtoCon(Method):
         weights = (1.0, self.config.lambda_u, self.config.lambda_p, self.config.lambda_c)
         loss = sum(
             (w * term for w, term in zip(weights, losses.values(), strict=True) if w > 0),
-            start=torch.zeros((), device=batch.index.device),
+            # Zero times the projector keeps its gradients defined, as distributed training requires.
+            start=0.0 * strong.embeddings.sum(),
         )
-        return Step(loss, self._log(losses, seen), self._rows(labelled, weak, seen, batch))
+        return Step(loss, self._log(losses, seen, batch), self._rows(labelled, weak, seen, batch))
 
     def _first_epoch_step(self, network: Forward, teacher: Forward, batch: Batch) -> Step:
         """Epoch 0 fills the banks; labels are learnt from only if `first_epoch` says so."""
@@ -105,10 +106,10 @@ class ProtoCon(Method):
         with torch.set_grad_enabled(learn):
             labelled = network(batch.labelled)
         seen = self._judge(weak)
-        loss_x = supervised_loss(labelled.logits, batch.targets)
-        # Zero times the projector keeps its gradients defined, as distributed training requires.
+        loss_x = supervised_loss(labelled.logits, batch.targets) * batch.labelled_share
+        # Zero times the projector: see `step`.
         loss = loss_x + 0.0 * labelled.embeddings.sum() if learn else None
-        return Step(loss, self._log({"loss_x": loss_x}, seen), self._rows(labelled, weak, seen, batch))
+        return Step(loss, self._log({"loss_x": loss_x}, seen, batch), self._rows(labelled, weak, seen, batch))
 
     def _judge(self, weak: Outputs) -> _Opinions:
         """The two opinions on each weak view, and their mixture (Eq. 4-5, 9)."""
@@ -149,7 +150,7 @@ class ProtoCon(Method):
             mask=seen.reliable if self.config.prototype_reliable_only else None,
         )
         if self.config.prototype_labelled:
-            loss = loss + prototypical_loss(
+            loss = loss + batch.labelled_share * prototypical_loss(
                 labelled.embeddings, prototypes, batch.targets, temperature=self.config.temperature
             )
         return loss
@@ -171,11 +172,11 @@ class ProtoCon(Method):
             center=self.center if self.config.center else None,
         )
 
-    def _log(self, losses: dict[str, Tensor], seen: _Opinions) -> dict[str, Tensor]:
+    def _log(self, losses: dict[str, Tensor], seen: _Opinions, batch: Batch) -> dict[str, Tensor]:
         agree = seen.probs.argmax(-1) == seen.cluster.argmax(-1)
         return {name: term.detach() for name, term in losses.items()} | {
-            "retention": seen.reliable.float().mean(),
-            "agreement": agree.float().mean(),
+            "retention": seen.reliable.float().mean() * batch.share,
+            "agreement": agree.float().mean() * batch.share,
         }
 
     def _rows(self, labelled: Outputs, weak: Outputs, seen: _Opinions, batch: Batch) -> dict[str, Tensor]:

@@ -48,12 +48,12 @@ class PseudoLabel(Method):
         reliable = confidence >= self.config.threshold
         target = F.one_hot(label, weak.logits.shape[1]).to(weak.logits.dtype)
 
-        loss_x = supervised_loss(labelled.logits, batch.targets)
+        loss_x = supervised_loss(labelled.logits, batch.targets) * batch.labelled_share
         loss_u = unlabelled_loss(weak.logits, target, reliable) * batch.share
         terms = {
             "loss_x": loss_x.detach(),
             "loss_u": loss_u.detach(),
-            "retention": reliable.float().mean(),
+            "retention": reliable.float().mean() * batch.share,
         }
         rows = {"index": batch.index, "classifier": label, "refined": label}
         return Step(loss_x + self.config.lambda_u * self._ramp(progress) * loss_u, terms, rows)

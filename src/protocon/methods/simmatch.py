@@ -60,7 +60,7 @@ class SimMatch(FixMatchDA):
         reliable = confidence >= self.config.threshold
         target = pseudo if self.config.soft_labels else F.one_hot(label, pseudo.shape[1]).to(pseudo.dtype)
 
-        loss_x = supervised_loss(labelled.logits, batch.targets)
+        loss_x = supervised_loss(labelled.logits, batch.targets) * batch.labelled_share
         loss_u = unlabelled_loss(strong.logits, target, reliable) * batch.share
         loss_in = self._instance_consistency(strong, aligned, similarity) * batch.share
         loss = loss_x + self.config.lambda_u * loss_u + self.config.lambda_in * loss_in
@@ -68,7 +68,7 @@ class SimMatch(FixMatchDA):
             "loss_x": loss_x.detach(),
             "loss_u": loss_u.detach(),
             "loss_in": loss_in.detach(),
-            "retention": reliable.float().mean(),
+            "retention": reliable.float().mean() * batch.share,
         }
         rows = {
             "index": batch.index,

@@ -52,12 +52,12 @@ class SoftMatch(Method):
         weight = self.gaussian(aligned)
         target = F.one_hot(label, probs.shape[1]).to(probs.dtype)
 
-        loss_x = supervised_loss(labelled.logits, batch.targets)
+        loss_x = supervised_loss(labelled.logits, batch.targets) * batch.labelled_share
         loss_u = unlabelled_loss(strong.logits, target, weight) * batch.share
         terms = {
             "loss_x": loss_x.detach(),
             "loss_u": loss_u.detach(),
-            "retention": weight.float().mean(),
+            "retention": weight.float().mean() * batch.share,
         }
         rows = {"index": batch.index, "probs": probs, "classifier": label, "refined": label}
         return Step(loss_x + self.config.lambda_u * loss_u, terms, rows)

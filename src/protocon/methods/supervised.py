@@ -14,6 +14,6 @@ class Supervised(Method):
 
     def step(self, network: Forward, teacher: Forward, batch: Batch, progress: Progress) -> Step:  # noqa: ARG002
         """L_x alone (Eq. 11)."""
-        loss = supervised_loss(network(batch.labelled).logits, batch.targets)
+        loss = supervised_loss(network(batch.labelled).logits, batch.targets) * batch.labelled_share
         terms: dict[str, Tensor] = {"loss_x": loss.detach()}
         return Step(loss, terms)
