@@ -9,6 +9,7 @@ from protocon.commands.compare import compare
 from protocon.commands.data import data
 from protocon.commands.demo import demo
 from protocon.commands.evaluate import evaluate
+from protocon.commands.export import export
 from protocon.commands.predict import predict
 from protocon.commands.recipes import recipes
 from protocon.commands.split import split
@@ -21,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Label-scarce semi-supervised image classification: ProtoCon and its baselines.",
 )
-for command in (train, demo, compare, evaluate, predict, split, recipes):
+for command in (train, demo, compare, evaluate, predict, export, split, recipes):
     app.command()(command)
 app.add_typer(data, name="data")
 

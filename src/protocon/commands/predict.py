@@ -1,31 +1,98 @@
 """`protocon predict`."""
 
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from protocon.commands.console import emit
 from protocon.commands.options import AsJson, Debug
+from protocon.commands.rows import WRITERS, Row
+from protocon.errors import ConfigError, RunError
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="Run folder.")],
-    images: Annotated[list[Path], typer.Argument(help="Image files.")],
+    run: Annotated[Path, typer.Argument(help="Run folder, or a model.safetensors.")],
+    images: Annotated[
+        list[str], typer.Argument(help="Image files, folders (searched to the bottom), zip archives; - reads a list.")
+    ],
+    out: Annotated[Path | None, typer.Option("--out", help="Write FILE.csv or FILE.json.")] = None,
+    file_format: Annotated[str | None, typer.Option("--format", help="csv, json or text.")] = None,
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Of all classes, not only the best.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
-    """Label image files with a finished run; exit code 1 if any of them could not be read."""
+    """Label images with a finished run, however many; exit code 1 if any of them could not be read.
+
+    Runs on embeddings take .npy and .npz files.
+    """
+    from protocon.engine.inputs import listed
+    from protocon.engine.predicting import predict_rows
     from protocon.engine.runs import load_run
 
-    rows = load_run(run).predict_files(images)
-
-    def show(console: Console) -> None:
-        for row in rows:
-            said = row.get("error") or f"{row['label']}  {row['confidence']:.3f}"
-            console.print(f"{row['file']}: {said}", markup=False, highlight=False, soft_wrap=True)
-
-    emit(as_json, {"run": str(run), "predictions": rows}, show)
-    if any("error" in row for row in rows):
+    chosen = _format(file_format, out, as_json=as_json)
+    trained = load_run(run)
+    paths = [path for name in images for path in (listed(sys.stdin) if name == "-" else (name,))]
+    counts = {"labelled": 0, "unreadable": 0}
+    console = Console(stderr=True)
+    classes = trained.class_names if probabilities else ()
+    with _output(out) as file, _bar(console) as bar:
+        rows = _counted(predict_rows(trained, paths, probabilities=probabilities), counts, bar)
+        WRITERS[chosen](rows, file, run=str(run), classes=classes)
+    if counts["unreadable"] or out is not None or not any(counts.values()):
+        where = f" in {out}" if out is not None else ""
+        line = f"{counts['labelled']:,} labelled, {counts['unreadable']:,} could not be read{where}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if counts["unreadable"] or not counts["labelled"]:
         raise typer.Exit(1)
+
+
+def _format(asked: str | None, out: Path | None, *, as_json: bool) -> str:
+    """csv, json or text: as asked, by the file's suffix, or text."""
+    suffix = out.suffix.lower().removeprefix(".") if out is not None else ""
+    chosen = asked or ("json" if as_json and out is None else suffix) or ("text" if out is None else "csv")
+    if chosen not in WRITERS:
+        raise ConfigError(
+            f"unknown format {chosen!r}; expected one of {', '.join(WRITERS)}, or --out FILE.csv or .json"
+        )
+    return chosen
+
+
+@contextmanager
+def _output(out: Path | None) -> Iterator[TextIO]:
+    """Standard output, or a file that gets its name once it is whole. A file that exists is left as it is."""
+    if out is None:
+        yield sys.stdout
+        return
+    if out.exists():
+        raise RunError(f"{out} exists already; give another name with --out, or remove it")
+    aside = out.with_name(f".{out.name}.writing")
+    try:
+        with aside.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+            yield file
+        os.replace(aside, out)  # noqa: PTH105
+    except OSError as error:
+        raise RunError(f"cannot write {out}: {error.strerror or error}") from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[Any]:
+    """A count that grows, on a terminal; how many there will be is not known before all folders are searched."""
+    columns = (TextColumn("labelling"), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("labelling", total=None)
+        yield lambda: progress.advance(task)
+
+
+def _counted(rows: Iterable[Row], counts: dict[str, int], advance: Any) -> Iterator[Row]:
+    for row in rows:
+        counts["unreadable" if "error" in row else "labelled"] += 1
+        advance()
+        yield row

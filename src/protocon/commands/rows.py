@@ -1,0 +1,39 @@
+"""Rows of predictions, written as they come: CSV, one JSON object, or text."""
+
+import csv
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, TextIO
+
+Row = dict[str, Any]
+
+
+def write_csv(rows: Iterable[Row], out: TextIO, *, run: str, classes: Sequence[str] = ()) -> None:  # noqa: ARG001
+    """file, label, confidence, error, and a column for each class if its probabilities are asked for."""
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["file", "label", "confidence", "error", *(f"p({name})" for name in classes)])
+    for row in rows:
+        shares = row.get("probabilities", {})
+        cells = [row["file"], row.get("label", ""), row.get("confidence", ""), row.get("error", "")]
+        writer.writerow([*cells, *(shares.get(name, "") for name in classes)])
+
+
+def write_json(rows: Iterable[Row], out: TextIO, *, run: str, classes: Sequence[str] = ()) -> None:  # noqa: ARG001
+    """`{"run": …, "predictions": […]}`, without ever holding it whole."""
+    out.write(f'{{"run": {json.dumps(run, ensure_ascii=False)}, "predictions": [')
+    separator = ""
+    for row in rows:
+        out.write(separator + json.dumps(row, ensure_ascii=False))
+        separator = ",\n"
+    out.write("]}\n")
+
+
+def write_text(rows: Iterable[Row], out: TextIO, *, run: str, classes: Sequence[str] = ()) -> None:  # noqa: ARG001
+    """A line for each file."""
+    for row in rows:
+        said = row.get("error") or f"{row['label']}  {row['confidence']:.3f}"
+        shares = "".join(f"  {name} {share:.3f}" for name, share in row.get("probabilities", {}).items())
+        out.write(f"{row['file']}: {said}{shares}\n")
+
+
+WRITERS = {"csv": write_csv, "json": write_json, "text": write_text}

@@ -1,0 +1,1 @@
+"""Trained networks as files that other programs run: ONNX, TorchScript, safetensors."""

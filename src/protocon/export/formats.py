@@ -1,0 +1,84 @@
+"""FORMATS: how a run becomes the bytes of a file. A new one is one function and one line here."""
+
+import io
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+import torch
+from safetensors.torch import save
+from torch.jit._trace import TracerWarning
+
+from protocon.engine.runs import TrainedRun
+from protocon.errors import ConfigError
+from protocon.export.portable import FEATURES, INPUT, OUTPUT, Portable, describe, example_inputs
+
+Format = Callable[[TrainedRun], bytes]
+
+METADATA = "protocon"
+"""Key of the description in a file's metadata; TorchScript calls its entry protocon.json."""
+
+
+def to_safetensors(run: TrainedRun) -> bytes:
+    """Weights of the whole network with all that `load_run` needs, and the description for everybody else."""
+    facts = {
+        "config": run.config.model_dump(mode="json"),
+        "class_names": list(run.class_names),
+        "shape": list(run.shape),
+        "use": describe(run),
+    }
+    tensors = {name: t.detach().cpu().contiguous().clone() for name, t in run.network.state_dict().items()}
+    return save(tensors, metadata={METADATA: json.dumps(facts)})
+
+
+def to_onnx(run: TrainedRun) -> bytes:
+    """One ONNX file, weights inside, any number of images at a time."""
+    missing = [name for name in ("onnx", "onnxscript") if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"ONNX needs {' and '.join(missing)}; install them with pip install 'protocon[export]'")
+    name = INPUT if len(run.shape) == 3 else FEATURES
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter's own, about its own parts
+        program = torch.onnx.export(
+            Portable(run),
+            (example_inputs(run, 2),),
+            dynamo=True,
+            input_names=[name],
+            output_names=[OUTPUT],
+            dynamic_shapes=({0: torch.export.Dim("n")},),
+            verbose=False,
+        )
+    if program is None:
+        raise ConfigError("the ONNX exporter gave no model")
+    program.model.metadata_props[METADATA] = json.dumps(describe(run))
+    program.model.producer_name = "protocon"
+    content: bytes = program.model_proto.SerializeToString()
+    return content
+
+
+def to_torchscript(run: TrainedRun) -> bytes:
+    """A traced module that PyTorch runs without Python."""
+    with torchscript_without_warnings(), torch.no_grad():
+        traced = torch.jit.trace(Portable(run), example_inputs(run, 2))  # type: ignore[no-untyped-call]
+        buffer = io.BytesIO()
+        torch.jit.save(traced, buffer, _extra_files={"protocon.json": json.dumps(describe(run))})
+    return buffer.getvalue()
+
+
+@contextmanager
+def torchscript_without_warnings() -> Iterator[None]:
+    """TorchScript is frozen and says so at every call; it is still what C++ and mobile programs read."""
+    with warnings.catch_warnings():
+        for category in (DeprecationWarning, FutureWarning, TracerWarning):
+            warnings.simplefilter("ignore", category)
+        yield
+
+
+FORMATS: dict[str, tuple[Format, str]] = {
+    "onnx": (to_onnx, ".onnx"),
+    "safetensors": (to_safetensors, ".safetensors"),
+    "torchscript": (to_torchscript, ".pt"),
+}
+"""Name → what makes the bytes, and the suffix of the file."""

@@ -1,0 +1,74 @@
+"""Does an exported file say what the run says? Asked before the file gets its name."""
+
+import io
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from torch import Tensor
+
+from protocon.engine.runs import TrainedRun, load_run
+from protocon.errors import RunError
+from protocon.export.formats import torchscript_without_warnings
+from protocon.export.portable import describe, example_inputs
+
+TOLERANCE = 1e-4
+"""Largest difference of a probability that passes."""
+
+_COUNTS = (1, 2, 7)
+"""Images at a time: the file must take any number."""
+
+
+def largest_difference(run: TrainedRun, file_format: str, content: bytes) -> float | None:
+    """Largest difference of any probability from the run's own; None where nothing is installed that could tell."""
+    if file_format == "onnx" and find_spec("onnxruntime") is None:
+        return None
+    answer = {"onnx": _ask_onnx, "torchscript": _ask_torchscript, "safetensors": _ask_safetensors}[file_format]
+    worst = 0.0
+    for count in _COUNTS:
+        inputs = example_inputs(run, count)
+        expected = run.predict_proba(inputs)
+        came = answer(content, inputs)
+        if came.shape != expected.shape:
+            raise RunError(f"the exported file answers {tuple(came.shape)} to {count} inputs; not written")
+        worst = max(worst, float((came - expected).abs().max()))
+    if not worst <= TOLERANCE:
+        raise RunError(
+            f"the exported file differs from the run by {worst:.2g} in a probability, more than {TOLERANCE:g}; it is "
+            "not written. Try another format, and report this with the encoder's name "
+            f"({run.config.network.encoder})"
+        )
+    if file_format == "onnx":
+        _check_metadata(run, content)
+    return worst
+
+
+def _ask_onnx(content: bytes, inputs: Tensor) -> Tensor:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    return torch.from_numpy(session.run(None, {name: inputs.numpy()})[0])
+
+
+def _check_metadata(run: TrainedRun, content: bytes) -> None:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    if json.loads(session.get_modelmeta().custom_metadata_map["protocon"]) != describe(run):
+        raise RunError("the exported file lost its class names; it is not written")
+
+
+def _ask_torchscript(content: bytes, inputs: Tensor) -> Tensor:
+    with torchscript_without_warnings(), torch.no_grad():
+        answer: Tensor = torch.jit.load(io.BytesIO(content))(inputs)  # type: ignore[no-untyped-call]
+    return answer
+
+
+def _ask_safetensors(content: bytes, inputs: Tensor) -> Tensor:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "model.safetensors"
+        file.write_bytes(content)
+        return load_run(file).predict_proba(inputs)
