@@ -2,9 +2,11 @@
 
 import itertools
 import math
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -14,6 +16,7 @@ from rich.console import Console
 
 from protocon.config import RunConfig
 from protocon.duration import show_duration
+from protocon.engine.checkpoint import save_checkpoint
 from protocon.engine.frozen import with_features
 from protocon.engine.session import Session, prepare
 from protocon.engine.trainer import Trainer, build_trainer, unwrap
@@ -27,7 +30,6 @@ _TIMED_STEPS = 4
 _SHARE_TIMED = 0.1
 _MARGIN = 0.9
 """Share of the budget that is planned; machines are not evenly fast."""
-_DISK_RATE = 200e6
 
 Clock = Callable[[], float]
 
@@ -94,8 +96,11 @@ def choose_epochs(speed: Speed, session: Session, *, budget: float, left: float)
     usual = session.resolved.total_epochs
     epochs = speed.epochs_within(left, per_epoch)
     pace = f"{speed.step:.3g} s a step, {show_duration(per_epoch * speed.step + speed.epoch)} an epoch"
+    spent = _MARGIN * budget - left
+    if spent > 0.1 * budget:
+        pace += f", after {show_duration(spent)} of preparation"
     if epochs < LEAST_EPOCHS:
-        needed = (speed.total(LEAST_EPOCHS, per_epoch) + budget * (1 - _MARGIN) + (_MARGIN * budget - left)) / _MARGIN
+        needed = (speed.total(LEAST_EPOCHS, per_epoch) + budget * (1 - _MARGIN) + spent) / _MARGIN
         return epochs, (
             f"{show_duration(budget)} are enough for {epochs} epochs ({pace}), and fewer than {LEAST_EPOCHS} are not "
             f"worth training. Allow {show_duration(needed)}; or take smaller images (--image-size), a smaller encoder "
@@ -110,7 +115,9 @@ def choose_epochs(speed: Speed, session: Session, *, budget: float, left: float)
 
 
 def measure(session: Session, fabric: Fabric, *, seconds: float, clock: Clock = time.monotonic) -> Speed:
-    """Time a few real steps, after two that warm up, and a part of an evaluation. Uses the session's network up.
+    """Time a few real steps, after two that warm up, a checkpoint and a part of an evaluation.
+
+    The session's network and method are used up.
 
     Args:
         session: with its features, if its encoder is frozen.
@@ -131,8 +138,11 @@ def measure(session: Session, fabric: Fabric, *, seconds: float, clock: Clock = 
         return clock() - began
 
     run((0, 0))
+    ended = clock()
     with torch.no_grad():
         session.method.end_epoch(trainer.progress(0))  # later epochs do more than the first
+    _synchronise(fabric.device)
+    ended = clock() - ended
     steps = ((1 + number // per_epoch, number % per_epoch) for number in itertools.count())
     run(next(steps))
     times = [run(next(steps))]
@@ -141,10 +151,17 @@ def measure(session: Session, fabric: Fabric, *, seconds: float, clock: Clock = 
     times += [run(next(steps)) for _ in range(more)]
     image = _seconds_an_image(trainer, clock)
     tested = 0 if session.bundle.test is None else 2 * len(session.bundle.test)
-    saved = sum(t.numel() * t.element_size() for part in trainer.state().values() for t in part.values())
     every = session.config.run
-    epoch = tested * image / every.eval_every + saved / _DISK_RATE / every.checkpoint_every
+    epoch = ended + tested * image / every.eval_every + _seconds_a_checkpoint(trainer, clock) / every.checkpoint_every
     return Speed(median(times), epoch, len(session.bundle.train) * image)
+
+
+def _seconds_a_checkpoint(trainer: Trainer, clock: Clock) -> float:
+    """Of saving all state, forced to a disk; in a run of small epochs this is much of the time."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = clock()
+        save_checkpoint(Path(folder), 0, trainer.state(), {})
+        return clock() - began
 
 
 def _seconds_an_image(trainer: Trainer, clock: Clock) -> float:
