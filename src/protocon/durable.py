@@ -14,7 +14,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
     Written aside, forced to the disk, renamed; then the folder is forced to the disk too, for the new name lives there.
     """
-    aside = path.with_name(f".{path.name}.writing")
+    aside = path.with_name(unfinished_name(path.name))
     try:
         with aside.open("wb") as file:
             file.write(content)
@@ -25,6 +25,11 @@ def write_bytes(path: Path, content: bytes) -> None:
     except OSError as error:
         aside.unlink(missing_ok=True)
         raise cannot_write(path, error, "what was there before is untouched") from error
+
+
+def unfinished_name(name: str) -> str:
+    """What a file is called until it is whole."""
+    return f".{name}.writing"
 
 
 def append_line(path: Path, line: str) -> None:

@@ -86,7 +86,7 @@ def assert_same_run(first: Path, second: Path) -> None:
         if (first / file).is_file():
             assert (first / file).read_bytes() == (second / file).read_bytes(), file
     assert _without_times(first) == _without_times(second)
-    assert not list(second.glob(".*")), "something half-written was left"
+    assert not list(second.rglob(".*")), "something half-written was left"
 
 
 def _without_times(run: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Resuming: with the settings that a run began with, or not at all, or with changes that were accepted."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,12 @@ def test_a_run_folder_appears_whole_and_nothing_is_replaced(tmp_path: Path, monk
     def full(*_args: object) -> None:
         raise OSError(28, "No space left on device")
 
+    old, fresh = tmp_path / "runs" / ".other.new-a", tmp_path / "runs" / ".other.new-b"  # left by killed processes
+    for folder in (old, fresh):
+        (folder / "checkpoints").mkdir(parents=True)
+    os.utime(old, (0, 0))
     monkeypatch.setattr("protocon.engine.runfolder.save_split", full)
     with pytest.raises(RunError, match="No space left"):
         fit(config, out=tmp_path / "runs", name="other", console=quiet())
-    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["run", "run-2", "run-3"]
+    left = sorted(path.name for path in (tmp_path / "runs").iterdir())
+    assert left == [fresh.name, "run", "run-2", "run-3"]  # somebody may still be at a fresh one

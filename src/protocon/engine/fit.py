@@ -152,6 +152,7 @@ def _held(folder: RunFolder, begun: Continued | None, session: Session, say: Cal
     with locked(folder.path, say):
         if begun is not None:
             say(f"resuming {folder.path}")
+            folder.clear_unfinished()
             if begun.changes:
                 say("with changed settings:\n  " + "\n  ".join(begun.changes))
                 folder.append(folder.changes_file, {"epoch": len(folder.metrics()), "changes": list(begun.changes)})

@@ -7,6 +7,7 @@ import platform
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib import metadata
@@ -19,7 +20,7 @@ import torch
 from protocon.config import RunConfig, parse_yaml, to_yaml, validate
 from protocon.data.splitfile import save_split
 from protocon.data.splits import Split
-from protocon.durable import append_line, cannot_write, sync_folder, write_bytes
+from protocon.durable import append_line, cannot_write, sync_folder, unfinished_name, write_bytes
 from protocon.errors import ConfigError, RunError
 
 _PACKAGES = (
@@ -32,6 +33,9 @@ _PACKAGES = (
     "scikit-learn",
     "pillow",
 )
+
+
+_ABANDONED_SECONDS = 24 * 3600
 
 
 class RunFolder:
@@ -145,6 +149,11 @@ class RunFolder:
         """Add one line to a JSONL file."""
         append_line(file, json.dumps(row))
 
+    def clear_unfinished(self) -> None:
+        """Remove what a killed process had begun to write: it never got its name, so nobody will ask for it."""
+        for file in (*self.path.glob(unfinished_name("*")), *self.checkpoints.glob(unfinished_name("*"))):
+            file.unlink(missing_ok=True)
+
     def keep_epochs(self, epochs: int, say: Callable[[str], None]) -> None:
         """Drop lines of epochs that the newest checkpoint does not know: a resumed run repeats them."""
         for file in (self.metrics_file, self.classes_file, self.warnings_file, self.timings_file):
@@ -174,6 +183,7 @@ def create(out: Path, name: str, config: RunConfig, split: Split, *, resolved: R
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
+        _clear_abandoned(out, name)
         aside = Path(tempfile.mkdtemp(prefix=f".{name}.new-", dir=out))
         aside.chmod(0o755)
     except OSError as error:
@@ -193,6 +203,13 @@ def create(out: Path, name: str, config: RunConfig, split: Split, *, resolved: R
             raise cannot_write(out / name, error, "no run folder was made") from error
         raise
     return RunFolder(path)
+
+
+def _clear_abandoned(out: Path, name: str) -> None:
+    """Remove folders of this name that a killed process never finished making, once nobody can be at it any more."""
+    for path in out.glob(f".{glob.escape(name)}.new-*"):
+        if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _settle(aside: Path, out: Path, name: str) -> Path:
