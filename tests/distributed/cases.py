@@ -26,7 +26,10 @@ _COMMON = (f"epochs={EPOCHS}", "tensorboard=false", "lr=0.2", "run.precision=64-
 
 CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     **{name: (name, ()) for name in METHODS},
-    "protocon, eman": ("protocon", ("teacher=eman", "centroid_warmup=1", "heads=2", "center=true")),
+    "protocon, eman": (
+        "protocon",
+        ("teacher=eman", "centroid_warmup=1", "heads=2", "center=true", "least_retention=0.6"),
+    ),
     "protocon, two heads, instance discrimination": (
         "protocon",
         ("heads=2", "self_supervision=instance-discrimination", "alignment=mean", "history_fraction=0.7"),
@@ -42,7 +45,11 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """Method and settings by the name of the case."""
 
-NORMS: dict[str, tuple[str, tuple[str, ...]]] = {"norms": ("protocon", ("neighbours=5", "epochs=2", "teacher=eman"))}
+_NORMS = ("neighbours=5", "epochs=2", "teacher=eman")
+NORMS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "norms": ("protocon", _NORMS),
+    "norms apart": ("protocon", (*_NORMS, "sync_batchnorm=false")),
+}
 """Cases on images, with a network full of BatchNorm."""
 
 

@@ -8,13 +8,17 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from protocon import distributed
 from protocon.cli import main as protocon
+from protocon.data.imageset import FeatureArray
+from protocon.engine.evaluate import predict_set
 from protocon.engine.trainer import Trainer
 from protocon.errors import TrainingError
+from protocon.types import Outputs
 from tests.distributed.cases import CASES, NORMS, STEPS_PER_EPOCH, arguments_of, config_of, double, train
 from tests.distributed.norms import as_slice, layers
 from tests.distributed.stopping import before_step
@@ -30,6 +34,7 @@ def together(data: Path, out: Path) -> None:
     with double():
         torch.save(collectives(), out / f"collectives-{distributed.rank()}.pt")
         torch.save(normalise(), out / f"norms-{distributed.rank()}.pt")
+    torch.save({"logits": one_image().logits}, out / f"evaluated-{distributed.rank()}.pt")
     (out / f"corrupted-{distributed.rank()}.json").write_text(json.dumps(corrupted(data, out)))
 
 
@@ -52,6 +57,19 @@ def collectives() -> dict[str, Any]:
     whole = distributed.gather_with_gradient(leaf)
     (gradient,) = torch.autograd.grad((whole @ whole.T).softmax(-1).square().sum(), leaf)
     return {"gathered": gathered, "gradient": gradient, "mean": distributed.mean(torch.tensor([1.0 + rank]))}
+
+
+class _Echo(nn.Module):
+    """Says what it sees."""
+
+    def forward(self, x: Tensor) -> Outputs:
+        return Outputs(x, x[:, :0])
+
+
+def one_image() -> Outputs:
+    """A set of one row, predicted by two processes."""
+    rows = FeatureArray(torch.tensor([[1.0, 2.0, 3.0]]), np.zeros(1, dtype=np.int64), ("a",), name="one", ids=["0"])
+    return predict_set(_Echo(), rows, view=lambda x: x, batch_size=4, device=torch.device("cpu"))
 
 
 def normalise() -> dict[str, dict[str, Tensor]]:

@@ -36,12 +36,13 @@ def predict_set(
     """
     was_training = network.training
     network.eval()
+    shared = len(images) >= distributed.world_size()  # else some process would have nothing to say
     batches = evaluation_batches(
         images,
         batch_size=batch_size,
         device=device,
-        rank=distributed.rank(),
-        world_size=distributed.world_size(),
+        rank=distributed.rank() if shared else 0,
+        world_size=distributed.world_size() if shared else 1,
         workers=workers,
     )
     parts: list[Outputs] = [network(view(batch.images)) for batch in batches]
@@ -50,7 +51,8 @@ def predict_set(
         "logits": torch.cat([part.logits.float() for part in parts]),
         "embeddings": torch.cat([part.embeddings.float() for part in parts]),
     }
-    return Outputs(**{name: rows.cpu() for name, rows in distributed.gather_rows(own).items()})
+    whole = distributed.gather_rows(own) if shared else own
+    return Outputs(**{name: rows.cpu() for name, rows in whole.items()})
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> float:
