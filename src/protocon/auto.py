@@ -31,6 +31,8 @@ _CPU_REASON = (
 )
 _FROZEN_SIDE = 128
 _FROZEN_RETENTION = 0.2
+_FROZEN_NEIGHBOURS = 50
+_FROZEN_STEPS = 1300
 _MANY_VIEWS = 30_000
 """Images up to which several views of each are cheap enough."""
 
@@ -53,7 +55,7 @@ def image_size_for(native: int, *, frozen: bool = False) -> int:
     return max(native, _FROZEN_SIDE if frozen else 16)
 
 
-def _choose_for_features(choose: Choose, config: RunConfig, unlabelled: int) -> None:
+def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int, classes: int | None) -> None:
     """Views and heads on a frozen encoder. Called before the choices for images, and so the ones that count."""
     few = unlabelled <= _MANY_VIEWS
     count, frozen = f"{unlabelled} unlabelled images", "frozen encoder"
@@ -66,6 +68,9 @@ def _choose_for_features(choose: Choose, config: RunConfig, unlabelled: int) -> 
     choose("network", "projection_dim", 64, frozen)
     if isinstance(config.method, ProtoConConfig):
         choose("method", "least_retention", _FROZEN_RETENTION, frozen)
+        if config.method.neighbours == "auto" and classes is not None:
+            usual = resolve_sizes(config.method, samples=unlabelled, classes=classes).neighbours
+            choose("method", "neighbours", min(_FROZEN_NEIGHBOURS, usual), f"n; {frozen}")
 
 
 def device_of(config: RunConfig) -> str:
@@ -99,6 +104,7 @@ def _choose_for_images(choose: Choose, config: RunConfig, side: int, *, flip: bo
     slow, large = is_slow(config), side > SMALL_SIDE
     choose("data", "image_size", side, _CPU_REASON if slow and side == _CPU_SIDE else "size of the data")
     choose("views", "weak", "crop" if large else "shift", kind)
+    choose("views", "crop_scale", 0.2, "weak crops keep a fifth of the area or more")
     choose("views", "strong", "simclr" if large else "randaugment", kind)
     choose("views", "flip", flip, "mirrored images make sense here" if flip else "classes have a handedness")
     # Compiling takes half a minute, which views of small images are not worth.
@@ -145,7 +151,7 @@ def resolve_auto(
 
     kind = "embeddings" if embeddings else f"{side}-pixel images"
     if config.network.frozen:
-        _choose_for_features(choose, config, unlabelled)
+        _choose_for_features(choose, config, unlabelled=unlabelled, classes=classes)
     if embeddings:
         choose("network", "encoder", "mlp-512" if shape[0] >= _WIDE else "mlp-128", f"{kind} of {shape[0]}")
     else:
@@ -161,7 +167,7 @@ def resolve_auto(
         epochs = math.ceil(config.optim.total_steps / steps_per_epoch)
         reasons["optim.epochs"] = f"{epochs} ({config.optim.total_steps} steps in passes of {steps_per_epoch})"
     else:
-        usual = _CPU_STEPS if is_slow(config) else _STEPS
+        usual = _FROZEN_STEPS if config.network.frozen else _CPU_STEPS if is_slow(config) else _STEPS
         # A few hundred rows of features are learnt in a hundred steps.
         target = min(_TINY_STEPS, max(60, unlabelled // 2)) if embeddings else _TINY_STEPS if tiny else usual
         passes = max(20, math.ceil(target / steps_per_epoch))
@@ -175,5 +181,6 @@ def resolve_auto(
         choose("method", "least_retention", 0.0, "τ is fixed")
     _choose_sizes(choose, config, unlabelled=unlabelled, classes=classes)
     steps = epochs * steps_per_epoch
-    choose("optim", "lr", 0.06 if steps < _SHORT_RUN else 0.03, f"{steps} steps")
+    short = steps < _SHORT_RUN and not config.network.frozen
+    choose("optim", "lr", 0.06 if short else 0.03, f"{steps} steps")
     return Resolved(config, reasons, epochs, steps_per_epoch)

@@ -68,8 +68,8 @@ class ViewsConfig(_Section):
     """Who makes views on a CPU: torch, or compiled kernels (`pip install protocon[fast]`), which are several times
     faster for large images."""
     crop_scale: Annotated[float, Field(gt=0, le=1)] | Auto = "auto"
-    """Smallest share of the image's area that a weak crop keeps; auto is 0.2, and 0.5 for a frozen encoder, which cannot
-    learn to tell things by their details."""
+    """Smallest share of the image's area that a weak crop keeps; auto is 0.2, and 0.5 for a frozen encoder, which
+    cannot learn to tell things by their details."""
     translate: float = Field(default=0.125, ge=0, lt=0.5)
     """Largest shift as a share of the side."""
     operations: int = Field(default=2, ge=0)
@@ -89,10 +89,11 @@ class ViewsConfig(_Section):
     strong_dropout: float = Field(default=0.3, ge=0, lt=1)
     """Embeddings: the same for the strong view."""
     cached_weak: Annotated[int, Field(ge=0)] | Auto = "auto"
-    """Frozen encoder: weak views of every image that are computed and kept, besides the clean one; auto by the number of
-    images. Noise and dropout, as for embeddings, come on top."""
+    """Frozen encoder: moved or cropped views of every image that are computed and kept, besides the clean one; auto by
+    the number of images. Strong views are drawn from these and the next, with noise and dropout on top; the weak view
+    is the clean one with noise."""
     cached_strong: Annotated[int, Field(ge=0)] | Auto = "auto"
-    """Frozen encoder: the same for strong views; with 0, noise and dropout alone make a view strong."""
+    """Frozen encoder: the same for views with `strong` operations."""
 
 
 class NetworkConfig(_Section):
@@ -108,7 +109,7 @@ class NetworkConfig(_Section):
     """Leave the encoder's weights as they are: features of several views of every image are computed once and kept on
     disk, and only the heads train. Minutes instead of hours; needs pretrained weights."""
     components: Annotated[int, Field(ge=1)] = 256
-    """Frozen encoder: principal components of its features that the heads learn from; all of them where it has fewer."""
+    """Frozen encoder: principal components of its features that the heads learn from; all where it has fewer."""
     hidden: Annotated[int, Field(ge=0)] | Auto = "auto"
     """Frozen encoder: width of a trained layer between its features and the heads; 0 leaves it out."""
     projection_dim: int | Auto = "auto"
@@ -161,7 +162,7 @@ class RunSettings(_Section):
     """Within an epoch, a checkpoint after so many minutes without one; null for none."""
     tensorboard: bool = True
     cache: Path | None = None
-    """Folder for features of frozen encoders, which are computed once for all runs; by default the user's cache folder."""
+    """Folder for features of frozen encoders, computed once for all runs; by default the user's cache folder."""
     sync_batchnorm: bool = True
     """With several processes: BatchNorm over the rows of all of them, as one process would."""
     timeout_minutes: float = Field(default=30.0, gt=0)

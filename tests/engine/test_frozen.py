@@ -13,14 +13,16 @@ from safetensors.torch import load_file
 
 from protocon.config import RunConfig, build_config
 from protocon.data.imageset import ArrayImages
-from protocon.engine import frozen as engine_frozen
 from protocon.engine import saving
 from protocon.engine.checkpoint import save_checkpoint
 from protocon.engine.fit import fit
+from protocon.engine.frozen import cached_views
 from protocon.engine.plan import describe_plan
 from protocon.engine.runs import evaluate_run, load_run
 from protocon.engine.session import prepare
+from protocon.engine.views import CLEAN
 from protocon.errors import ConfigError
+from protocon.features.extract import FrozenEncoder
 from protocon.methods import METHODS
 from protocon.networks.encoders import build_encoder
 from tests.engine.runs import quiet
@@ -95,7 +97,7 @@ def test_a_finished_run_takes_files_and_says_what_heads_on_the_encoder_say(place
     with torch.no_grad():
         mean, std = torch.tensor(reference.mean).view(1, 3, 1, 1), torch.tensor(reference.std).view(1, 3, 1, 1)
         features = tiny_module()((images.float() / 255 - mean) / std)
-        features = (features - saved["encoder.mean"]) / saved["encoder.std"]
+        features = (features - saved["encoder.mean"]) @ saved["encoder.matrix"]
         linear = saved["encoder.trained.linear.weight"], saved["encoder.trained.linear.bias"]
         hidden = torch.relu(torch.nn.functional.linear(features, *linear))
         logits = torch.nn.functional.linear(hidden, saved["classifier.weight"], saved["classifier.bias"])
@@ -143,8 +145,8 @@ def test_a_resumed_run_is_the_uninterrupted_one_even_without_the_cache(
     for file in (place / "two").rglob("features.npy"):
         file.unlink()
     resumed = Path(fit(config, out=tmp_path / "stopped", console=quiet(), resume=True)["run"])
-    for file in ("metrics.jsonl", "labels.csv"):
-        assert (whole / file).read_bytes() == (resumed / file).read_bytes(), file
+    for name in ("metrics.jsonl", "labels.csv"):
+        assert (whole / name).read_bytes() == (resumed / name).read_bytes(), name
     ours, theirs = (load_file(run / "model.safetensors") for run in (whole, resumed))
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
@@ -157,7 +159,7 @@ def test_another_seed_and_another_method_use_the_same_features(
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("the encoder was asked again")
 
-    monkeypatch.setattr(engine_frozen.FrozenEncoder, "__call__", refuse)
+    monkeypatch.setattr(FrozenEncoder, "__call__", refuse)
     run_in(place, tmp_path, "seed=1", "epochs=1", method="fixmatch-da")
 
 
@@ -219,11 +221,9 @@ def test_real_weights_tell_real_things_apart(tmp_path: Path) -> None:
     disc = ((x - 64) ** 2 + (y - 64) ** 2 < 1600).astype(np.float32)
     pictures = np.stack([255 * board, 180 * board + 30, 255 * disc, 180 * disc + 30]).astype(np.uint8)
     images = ArrayImages(torch.from_numpy(pictures)[:, None].expand(-1, 3, -1, -1), None, ["a", "b"])
-    frozen = engine_frozen.FrozenEncoder(
+    frozen = FrozenEncoder(
         "tf_efficientnet_lite0", encoder.module, encoder.features, torch.tensor(encoder.mean), torch.tensor(encoder.std)
     ).to(torch.device("cpu"))
-    rows = engine_frozen.cached_views(
-        images, frozen, [engine_frozen.CLEAN], cache=tmp_path, console=Console(quiet=True)
-    ).tensor[:, 0]
+    rows = cached_views(images, frozen, [CLEAN], cache=tmp_path, console=Console(quiet=True)).tensor[:, 0]
     cosines = torch.nn.functional.cosine_similarity(rows[:, None], rows[None], dim=-1)
     assert min(cosines[0, 1], cosines[2, 3]) > max(cosines[0, 2], cosines[0, 3], cosines[1, 2], cosines[1, 3])

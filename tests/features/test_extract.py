@@ -14,7 +14,7 @@ from protocon.engine.frozen import cached_views
 from protocon.engine.views import CLEAN
 from protocon.errors import ConfigError
 from protocon.features.extract import FrozenEncoder, View, feature_table, fill
-from tests.features.tiny import VIEWS, tiny_encoder, tiny_images
+from tests.features.tiny import PROBE, VIEWS, tiny_encoder, tiny_images
 
 QUIET = Console(quiet=True)
 
@@ -49,9 +49,9 @@ def test_a_single_view_is_kept_in_full_precision(tmp_path: Path) -> None:
 def test_a_second_time_gives_the_same_bits_without_the_encoder(tmp_path: Path) -> None:
     encoder, counting = tiny_encoder()
     first = features(tmp_path, encoder, tiny_images()).clone()
-    assert counting.seen == 40 * len(VIEWS)
+    assert counting.tally.images == 40 * len(VIEWS) + PROBE
     second = features(tmp_path, encoder, tiny_images())
-    assert counting.seen == 40 * len(VIEWS)
+    assert counting.tally.images == 40 * len(VIEWS) + PROBE
     assert torch.equal(first, second)
 
 
@@ -60,9 +60,9 @@ def test_more_labels_need_no_new_features(tmp_path: Path) -> None:
     images = tiny_images()
     features(tmp_path, encoder, images)
     relabelled = ArrayImages(images.tensor, np.zeros(40, dtype=np.int64), ["only"], ids=map(str, range(100, 140)))
-    before = counting.seen
+    before = counting.tally.images
     features(tmp_path, encoder, relabelled)
-    assert counting.seen == before
+    assert counting.tally.images == before
 
 
 def changed_pixel() -> ArrayImages:
@@ -78,12 +78,12 @@ def test_whatever_features_depend_on_gives_another_key(tmp_path: Path, what: str
     encoder, _ = tiny_encoder()
     images, views, seed = tiny_images(), list(VIEWS), 0
     usual = feature_table(images, encoder, views, seed=0, cache=tmp_path).folder
-    if what in ("pixel", "size", "order"):
-        images = {
-            "pixel": changed_pixel,
-            "size": lambda: tiny_images(side=16),
-            "order": lambda: tiny_images().subset(np.arange(40)[::-1].copy()),
-        }[what]()
+    if what == "pixel":
+        images = changed_pixel()
+    elif what == "size":
+        images = tiny_images(side=16)
+    elif what == "order":
+        images = tiny_images().subset(np.arange(39, -1, -1))
     elif what in ("weights", "name"):
         encoder, _ = tiny_encoder(seed=1) if what == "weights" else tiny_encoder(name="another")
     elif what == "mean":
@@ -110,9 +110,9 @@ def test_an_interrupted_computation_goes_on_and_leaves_the_same_bits(tmp_path: P
     table = feature_table(images, encoder, [CLEAN], seed=0, cache=tmp_path / "part")
     with pytest.raises(StoppedError):
         fill(table, images, encoder, [CLEAN], seed=0, chunks=table.missing(), done=stop)
-    counting.seen = 0
+    counting.tally.images = 0
     resumed = features(tmp_path / "part", encoder, images, [CLEAN])
-    assert counting.seen == 600 - 256
+    assert counting.tally.images == 600 - 256 + PROBE
     assert torch.equal(whole, resumed)
 
 
@@ -124,9 +124,9 @@ def test_a_damaged_chunk_is_noticed_and_computed_again(tmp_path: Path) -> None:
     raw = bytearray(file.read_bytes())
     raw[-3] ^= 64
     file.write_bytes(raw)
-    counting.seen = 0
+    counting.tally.images = 0
     assert torch.equal(features(tmp_path, encoder, images, [CLEAN]), whole)
-    assert counting.seen == 600 - 512
+    assert counting.tally.images == 600 - 512 + PROBE
 
 
 def test_features_that_are_no_numbers_are_refused(tmp_path: Path) -> None:

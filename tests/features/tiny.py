@@ -39,16 +39,30 @@ def tiny_images(count: int = 40, seed: int = 0, side: int = SIDE) -> ArrayImages
     return ArrayImages(pixels, np.arange(count) % 2, ["a", "b"])
 
 
+PROBE = 4
+"""Images that folding asks for: two of the encoder, two of its folded copy."""
+
+
+class Tally:
+    """A number that copies of its owner share."""
+
+    def __init__(self) -> None:
+        self.images = 0
+
+    def __deepcopy__(self, memo: object) -> "Tally":
+        return self
+
+
 class CountingEncoder(nn.Module):
-    """Counts the images that it is asked for."""
+    """Counts the images that it, or a copy of it, is asked for."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.module = module
-        self.seen = 0
+        self.tally = Tally()
 
     def forward(self, x: Tensor) -> Tensor:
-        self.seen += len(x)
+        self.tally.images += len(x)
         out: Tensor = self.module(x)
         return out
 

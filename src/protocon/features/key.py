@@ -4,7 +4,9 @@ import hashlib
 import json
 import os
 import sys
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from types import FunctionType
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +43,22 @@ def weights_digest(module: nn.Module) -> str:
         digest.update(f"{name} {values.dtype} {tuple(values.shape)} ".encode())
         digest.update(values.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def describe(value: object) -> str:
+    """A view and all of its settings as text that is the same in every process; `repr` gives functions addresses.
+
+    The engine that computes a view is left out: all engines give the same one.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in fields(value) if field.name != "engine"]
+        settings = ", ".join(f"{name}={describe(getattr(value, name))}" for name in names)
+        return f"{type(value).__name__}({settings})"
+    if isinstance(value, tuple | list):
+        return f"({', '.join(map(describe, value))})"
+    if isinstance(value, FunctionType):
+        return f"{value.__module__}.{value.__qualname__}"
+    return repr(value)
 
 
 def features_key(*, images: str, encoder: str, weights: str, views: list[str], seed: int, dtype: str) -> str:

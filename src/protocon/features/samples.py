@@ -49,8 +49,16 @@ class CachedViews(ImageSet):
         """That of the images."""
         return self._images.content() if self._rows is None else f"{self._images.content()}:{content_of(self._rows)}"
 
-    def statistics(self, most: int = 20_000) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of each feature over the clean views of up to `most` samples, (D,) each."""
+    def with_features(self, features: Tensor) -> "CachedViews":
+        """The same samples, all of them, with other features (N, V, D)."""
+        return CachedViews(self._images, features)
+
+    def clean(self, most: int = 20_000) -> Tensor:
+        """Clean features (n, D) of up to `most` samples, spread evenly."""
         chosen = np.unique(np.linspace(0, len(self) - 1, min(len(self), most)).astype(np.int64))
-        clean = self._features[:, 0][torch.from_numpy(chosen)].double()
+        return self._features[:, 0][torch.from_numpy(chosen)].float()
+
+    def statistics(self) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of each clean feature, (D,) each."""
+        clean = self.clean().double()
         return clean.mean(0).float(), clean.std(0, correction=0).float().clamp(min=1e-6)
