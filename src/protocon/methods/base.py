@@ -82,6 +82,10 @@ class Method(nn.Module):
         """Publish what the epoch gathered; returns numbers for the log."""
         return {}
 
+    def remark(self) -> str | None:
+        """Something that the user should know of the epoch that has just ended, in a line; mostly nothing."""
+        return None
+
     def opinions(self, probs: Tensor, index: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
         """Class probabilities (n, C) by source, for the label file, from the classifier's `probs`.
 

@@ -22,6 +22,7 @@ from protocon.core.losses import (
 )
 from protocon.core.prototypes import ClassPrototypes
 from protocon.core.refine import cluster_labels, refine
+from protocon.core.retention import RetentionThreshold
 from protocon.distributed import gather_with_gradient
 from protocon.methods.base import Forward, Method, MethodConfig, Problem
 from protocon.methods.prior import resolve_prior
@@ -37,6 +38,7 @@ class _Opinions:
     refined: Tensor
     cluster: Tensor
     label: Tensor
+    confidence: Tensor
     reliable: Tensor
     assignment: Tensor
     similarity: Tensor
@@ -73,6 +75,9 @@ class ProtoCon(Method):
             else DistributionAlignment(
                 problem.classes, window=config.alignment_window, momentum=config.alignment_momentum, prior=prior
             )
+        )
+        self.threshold = RetentionThreshold(
+            config.threshold, retention=0.0 if config.least_retention == "auto" else config.least_retention
         )
         uniform = torch.full((config.heads, sizes.clusters, problem.classes), 1.0 / problem.classes)
         self.register_buffer("cluster_table", uniform)
@@ -124,7 +129,8 @@ class ProtoCon(Method):
             refined=refined,
             cluster=cluster,
             label=label,
-            reliable=confidence >= self.config.threshold,
+            confidence=confidence,
+            reliable=self.threshold.reliable(confidence),
             assignment=assigned.index,
             similarity=assigned.similarity,
         )
@@ -187,6 +193,7 @@ class ProtoCon(Method):
             "classifier": seen.probs.argmax(-1),
             "cluster": seen.cluster.argmax(-1),
             "refined": seen.label,
+            "confidence": seen.confidence,
             "reliable": seen.reliable,
             "assignment": seen.assignment,
             "similarity": seen.similarity,
@@ -207,6 +214,7 @@ class ProtoCon(Method):
         self.prototypes.add(rows["embeddings"], rows["refined"], rows["reliable"])
         self.prototypes.add(rows["labelled_embeddings"], rows["labelled_targets"])
         self.alignment.update(rows["probs"])
+        self.threshold.update(rows["confidence"])
         if self.config.center:
             self.center.lerp_(rows["embeddings"].mean(0), 1.0 - self.config.center_momentum)
 
@@ -230,7 +238,13 @@ class ProtoCon(Method):
             "smallest_cluster": int(members.min()),
             "largest_cluster": int(members.max()),
             "largest_dual": float(self.kmeans.duals.max()),
+            "prototype_similarity": self.prototypes.similarity(),
+            **self.threshold.end_epoch(),
         }
+
+    def remark(self) -> str | None:
+        """Whether the threshold left τ, or came back."""
+        return self.threshold.remark()
 
     def cluster_sizes(self) -> Tensor:
         """Members of each cluster in the bank, (H, K)."""
