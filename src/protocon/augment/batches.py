@@ -1,7 +1,7 @@
 """What every image view shares: input checks, blocks that fit the cache, grouping, and the output format."""
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -15,6 +15,10 @@ MOVE_BLOCK = 1 << 19
 """Where bytes are moved (10 images of 224 px)."""
 FLOAT_BLOCK = 1 << 18
 """Where they are floats (5 images of 224 px)."""
+
+
+Engine = Literal["torch", "numba"]
+"""Who makes a view: torch on any device, or on a CPU the kernels of `protocon.augment.fused`."""
 
 
 class View(Protocol):
@@ -55,6 +59,11 @@ def blocks(count: int, pixels: int, limit: int) -> Iterator[slice]:
     """Slices of range(count), each of at most `limit` pixels (at least one image of `pixels`)."""
     step = max(1, limit // max(1, pixels))
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+
+def runs_fused(engine: Engine, images: Tensor) -> bool:
+    """Whether a view of these images is made by the compiled kernels."""
+    return engine == "numba" and images.device.type == "cpu"
 
 
 def in_blocks(

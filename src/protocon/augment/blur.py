@@ -12,6 +12,13 @@ def visible_radius(sigma: Tensor, *, kernel: int) -> Tensor:
     return (sigma * _SIGMAS).ceil().long().clamp_(max=kernel // 2)
 
 
+def tap_weights(sigma: Tensor, radius: Tensor, *, longest: int) -> Tensor:
+    """Weights of a Gaussian's taps by distance, (n, longest + 1); both sides together add up to 1."""
+    distance = torch.arange(longest + 1, device=sigma.device)
+    weights = torch.exp(-0.5 * (distance / sigma[:, None]) ** 2) * (distance <= radius[:, None])
+    return weights / (2.0 * weights.sum(dim=1, keepdim=True) - weights[:, :1])
+
+
 def gaussian_blur(images: Tensor, sigma: Tensor, sizes: list[int]) -> Tensor:
     """Blur float images with a Gaussian, borders reflected.
 
@@ -22,11 +29,9 @@ def gaussian_blur(images: Tensor, sigma: Tensor, sizes: list[int]) -> Tensor:
     """
     if not len(images):
         return images
-    longest = len(sizes)
-    distance = torch.arange(longest + 1, device=images.device)
-    radius = torch.repeat_interleave(distance[1:], torch.tensor(sizes, device=images.device))
-    weights = torch.exp(-0.5 * (distance / sigma[:, None]) ** 2) * (distance <= radius[:, None])
-    weights = weights / (2.0 * weights.sum(dim=1, keepdim=True) - weights[:, :1])
+    radius = torch.arange(1, len(sizes) + 1, device=images.device)
+    radius = torch.repeat_interleave(radius, torch.tensor(sizes, device=images.device))
+    weights = tap_weights(sigma, radius, longest=len(sizes))
     # Rows first: their sums are contiguous images, those of columns have the padding between them.
     return _weigh(_weigh(images, weights, sizes, dim=2), weights, sizes, dim=3)
 

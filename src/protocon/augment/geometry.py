@@ -23,7 +23,11 @@ def turn(images: Tensor, parameters: Tensor) -> Tensor:
     Degrees turn anticlockwise about the image's centre, as `Image.rotate(degrees)`. The slope takes pixel (x, y) from
     (x, y + slope · x), as `Image.transform(AFFINE, (1, 0, 0, slope, 1, 0))`.
     """
-    height, width = images.shape[2:]
+    return affine(images, turn_matrix(parameters, *images.shape[2:]))
+
+
+def turn_matrix(parameters: Tensor, height: int, width: int) -> Tensor:
+    """The matrices (n, 6) of `turn`."""
     degrees, slope = parameters.unbind(1)
     angle = torch.deg2rad(degrees)
     cos, sin = torch.cos(angle), torch.sin(angle)
@@ -31,7 +35,7 @@ def turn(images: Tensor, parameters: Tensor) -> Tensor:
     x0, y0 = width / 2.0, height / 2.0
     across = x0 - cos * x0 + sin * y0
     down = y0 - sin * x0 - cos * y0
-    return affine(images, torch.stack([cos, -sin, across, sin + slope, cos, down], dim=1))
+    return torch.stack([cos, -sin, across, sin + slope, cos, down], dim=1)
 
 
 def slide(images: Tensor, parameters: Tensor) -> Tensor:
@@ -44,11 +48,10 @@ def slide(images: Tensor, parameters: Tensor) -> Tensor:
     reads the moved row with its black border: one block copy a row, no index per pixel.
     """
     count, channels, height, width = images.shape
-    slope, across, down = parameters.unbind(1)
+    start, slope, down = fixed_slide(parameters, height, width).int().unsqueeze(2).unbind(1)
     y = torch.arange(height, device=images.device, dtype=torch.int32)
-    start, slope = _fixed(torch.stack([0.5 * slope + across * width + 0.5, slope])).unsqueeze(2)
     dx = (slope * y).add_(start).bitwise_right_shift_(16).clamp_(-width, width)
-    rows = y + (down * height + 0.5).floor_().int()[:, None]
+    rows = y + down
     inside = rows.clamp(0, height - 1)
     # A row from outside the image is all border: the zeros in front of some row.
     dx = torch.where(rows == inside, dx + width, 0)
@@ -56,6 +59,13 @@ def slide(images: Tensor, parameters: Tensor) -> Tensor:
     padded[:-1, width:] = images.reshape(-1, width)
     first = torch.arange(0, count * channels * height, height, device=images.device).view(count, channels, 1)
     return windows(padded, ((first + inside[:, None]) * (2 * width)).add_(dx[:, None]), width)
+
+
+def fixed_slide(parameters: Tensor, height: int, width: int) -> Tensor:
+    """Parameters of `slide` as whole numbers, int64 (n, 3): start and slope in fixed point, rows to move down."""
+    slope, across, down = parameters.unbind(1)
+    start, slope = _fixed(torch.stack([0.5 * slope + across * width + 0.5, slope]))
+    return torch.stack([start, slope, (down * height + 0.5).floor_().int()], dim=1).long()
 
 
 def windows(rows: Tensor, starts: Tensor, width: int) -> Tensor:
@@ -69,13 +79,11 @@ def affine(images: Tensor, matrix: Tensor) -> Tensor:
     Positions are of pixel centres and in PIL's fixed point, so the chosen pixels are PIL's.
     """
     count, channels, height, width = images.shape
-    rows = matrix.view(count, 2, 3)
-    half = torch.tensor([0.5, 0.5, 1.0], device=images.device)
-    # One pixel further, where a black frame of one pixel shifts the image; coordinates outside are clamped onto it.
-    start = (_fixed((rows * half).sum(dim=2)) + _ONE)[:, :, None, None]
-    slopes = _fixed(rows[:, :, :2])[:, :, :, None, None]
+    numbers = fixed_affine(matrix).int()
+    start, slopes = numbers[:, :2, None, None], numbers[:, 2:].view(count, 2, 2, 1, 1)
     x = torch.arange(width, device=images.device, dtype=torch.int32)
     y = torch.arange(height, device=images.device, dtype=torch.int32)[:, None]
+    # Coordinates outside are clamped onto the frame.
     source = ((slopes[:, :, 1] * y + start) + slopes[:, :, 0] * x).bitwise_right_shift_(16)
     across, down = source[:, 0].clamp_(0, width + 1), source[:, 1].clamp_(0, height + 1)
     index = across.add_(down, alpha=width + 2).view(count, -1).long()
@@ -86,3 +94,14 @@ def affine(images: Tensor, matrix: Tensor) -> Tensor:
     if channels == 1:
         return moved.unsqueeze(1)
     return torch.stack(moved.unsqueeze(-1).view(torch.uint8).unbind(-1)[:channels], dim=1)
+
+
+def fixed_affine(matrix: Tensor) -> Tensor:
+    """A matrix (n, 6) in fixed point, int64 (n, 6): where (0, 0) comes from, x and y, and the slopes of x, then y.
+
+    One pixel further, where a black frame of one pixel shifts the image.
+    """
+    rows = matrix.view(len(matrix), 2, 3)
+    half = torch.tensor([0.5, 0.5, 1.0], device=matrix.device)
+    start = _fixed((rows * half).sum(dim=2)) + _ONE
+    return torch.cat([start, _fixed(rows[:, :, :2]).flatten(1)], dim=1).long()

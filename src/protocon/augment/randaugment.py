@@ -12,8 +12,18 @@ import torch
 from torch import Tensor
 
 from protocon.augment import colour, geometry
-from protocon.augment.batches import PIXEL_BLOCK, PixelView, check_images, in_blocks, sort_groups, write_pixels
+from protocon.augment.batches import (
+    PIXEL_BLOCK,
+    Engine,
+    PixelView,
+    check_images,
+    in_blocks,
+    runs_fused,
+    sort_groups,
+    write_pixels,
+)
 from protocon.augment.slots import Slot
+from protocon.augment.views import WeakView
 from protocon.draws import uniform
 from protocon.errors import ConfigError
 
@@ -85,6 +95,7 @@ class RandAugmentView:
     """Side of the grey square as a share of the image's shorter side; 0 cuts nothing out."""
     pool: tuple[Operation, ...] = OPERATIONS
     """What is drawn from."""
+    engine: Engine = "torch"
 
     def __post_init__(self) -> None:
         if self.ops < 0 or not self.pool:
@@ -96,6 +107,8 @@ class RandAugmentView:
         """Strong views, float32 (B, C, h, w): the weak view's size."""
         check_images(images, keys)
         size = self.output_size(images.shape[2], images.shape[3])
+        if runs_fused(self.engine, images) and self._has_kernels():
+            return self._fused(images, keys)
 
         def make(block: Tensor, rows: slice, out: Tensor) -> None:
             write_pixels(self.pixels(block, keys[rows]), out)
@@ -122,6 +135,34 @@ class RandAugmentView:
     def output_size(self, height: int, width: int) -> tuple[int, int]:
         """The weak view's size."""
         return (height, width) if self.weak is None else self.weak.output_size(height, width)
+
+    def _has_kernels(self) -> bool:
+        """Whether the weak view and all of the pool are among the compiled kernels."""
+        from protocon.augment.fused.randaugment import CODES
+
+        return isinstance(self.weak, WeakView) and all(entry.apply in CODES for entry in self.pool)
+
+    def _fused(self, images: Tensor, keys: Tensor) -> Tensor:
+        """The same views by the compiled kernels."""
+        from protocon.augment.fused.randaugment import CODES, strong
+
+        if not isinstance(self.weak, WeakView):
+            raise TypeError("the compiled kernels begin with a WeakView")
+        draws = self.draw(keys)
+        codes = torch.tensor([CODES[entry.apply] for entry in self.pool])[draws.operation]
+        units = torch.tensor([[*entry.unit, 0.0, 0.0, 0.0][:3] for entry in self.pool])[draws.operation]
+        corners, side = square(draws.centre, images.shape[2], images.shape[3], share=self.cutout)
+        view = torch.empty((len(images), *images.shape[2:], images.shape[1]), dtype=torch.float32)
+        strong(
+            images,
+            self.weak.moves(keys, images.shape),
+            view,
+            codes=torch.where(draws.applied, codes, -1),
+            parameters=draws.magnitude[:, :, None] * units,
+            corners=corners,
+            side=side,
+        )
+        return view.permute(0, 3, 1, 2)
 
     def _functions(self) -> tuple[dict[Function, int], list[int], list[list[float]]]:
         """The pool's functions with their number of parameters; each operation's function, and its padded unit."""
@@ -165,13 +206,18 @@ def cut_out(pixels: Tensor, centre: Tensor, *, share: float) -> Tensor:
     of the image is cut off. Grey is level 127, as in PIL versions of FixMatch: 0.5 to the nearest level.
     """
     height, width = pixels.shape[2:]
-    side = round(share * min(height, width))
+    corners, side = square(centre, height, width, share=share)
 
-    def outside(middle: Tensor, length: int) -> Tensor:
-        first = (middle * length).long()[:, None] - side // 2
-        distance = torch.arange(length, device=pixels.device) - first
+    def outside(first: Tensor, length: int) -> Tensor:
+        distance = torch.arange(length, device=pixels.device) - first[:, None]
         return ((distance < 0) | (distance >= side)).to(torch.uint8).neg_()  # 255 outside, 0 inside
 
-    kept = outside(centre[:, 0], height)[:, None, :, None] | outside(centre[:, 1], width)[:, None, None, :]
+    kept = outside(corners[:, 0], height)[:, None, :, None] | outside(corners[:, 1], width)[:, None, None, :]
     # Bits instead of masks, because torch's masked fills are not vectorised on a CPU.
     return pixels.bitwise_and_(kept).bitwise_or_(kept.bitwise_not_().bitwise_and_(_GREY))
+
+
+def square(centre: Tensor, height: int, width: int, *, share: float) -> tuple[Tensor, int]:
+    """Top and left of the square around `centre` (n, 2), int64 (n, 2), possibly outside; and its side."""
+    side = round(share * min(height, width))
+    return (centre * torch.tensor([height, width], device=centre.device)).long() - side // 2, side

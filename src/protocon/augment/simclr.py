@@ -5,11 +5,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from protocon.augment.batches import FLOAT_BLOCK, check_images, in_blocks, sort_groups, write_planes
-from protocon.augment.blur import gaussian_blur, visible_radius
+from protocon.augment.batches import (
+    FLOAT_BLOCK,
+    Engine,
+    check_images,
+    in_blocks,
+    runs_fused,
+    sort_groups,
+    write_planes,
+)
+from protocon.augment.blur import gaussian_blur, tap_weights, visible_radius
 from protocon.augment.crops import check_scale
 from protocon.augment.jitter import HUE, adjustment, hue_turn, jitter_sorted, to_grey
-from protocon.augment.resize import resample
+from protocon.augment.resize import Taps, resample
 from protocon.augment.slots import Slot
 from protocon.augment.views import RandomCropFlip, check_size
 from protocon.draws import uniform
@@ -62,6 +70,7 @@ class SimCLRView:
     blur: float = 0.5
     """Probability of the Gaussian blur, sigma uniform in 0.1 … 2 pixels, kernel a tenth of the side. The paper takes
     0 for CIFAR."""
+    engine: Engine = "torch"
 
     def __post_init__(self) -> None:
         check_size(self.size)
@@ -78,6 +87,8 @@ class SimCLRView:
         crop = RandomCropFlip(self.size, scale=self.scale, ratio=self.ratio, flip=self.flip)
         columns, rows = crop.taps(keys, images.shape[2], images.shape[3])
         draws = self.draw(keys)
+        if runs_fused(self.engine, images):
+            return self._fused(images, (columns, rows), draws)
         turn = torch.where(draws.jittered, hue_turn(draws.turns), -1)
         coefficients = adjustment(draws.turns, draws.factors.gather(1, draws.turns))
         longest, finish = self._finish(draws)
@@ -97,11 +108,34 @@ class SimCLRView:
 
         return in_blocks(images, size=(self.size, self.size), limit=FLOAT_BLOCK, make=make)
 
+    def _fused(self, images: Tensor, taps: tuple[Taps, Taps], draws: Draws) -> Tensor:
+        """The same views by the compiled kernels."""
+        from protocon.augment.fused.simclr import simclr
+
+        longest, radius = self._radius(draws)
+        out = torch.empty((len(images), self.size, self.size, images.shape[1]), dtype=torch.float32)
+        simclr(
+            images,
+            taps,
+            out,
+            jittered=draws.jittered,
+            turns=draws.turns,
+            factors=draws.factors,
+            greyed=draws.greyed,
+            radius=radius,
+            weights=tap_weights(draws.sigma, radius, longest=longest),
+        )
+        return out.permute(0, 3, 1, 2)
+
+    def _radius(self, draws: Draws) -> tuple[int, Tensor]:
+        """The longest radius of a blur, and each image's, (B,); 0: sharp."""
+        kernel = round(_KERNEL_SHARE * self.size)
+        longest = int(visible_radius(torch.tensor([_SIGMAS[1]]), kernel=kernel))
+        return longest, visible_radius(draws.sigma, kernel=kernel) * draws.blurred
+
     def _finish(self, draws: Draws) -> tuple[int, Tensor]:
         """The longest radius of a blur, and how each image ends, (B,): twice its radius (0: sharp), plus 1 if grey."""
-        kernel = round(_KERNEL_SHARE * self.size)
-        radius = visible_radius(draws.sigma, kernel=kernel) * draws.blurred
-        longest = int(visible_radius(torch.tensor([_SIGMAS[1]]), kernel=kernel))
+        longest, radius = self._radius(draws)
         return longest, 2 * radius + draws.greyed
 
     def draw(self, keys: Tensor) -> Draws:

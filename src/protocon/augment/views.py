@@ -9,9 +9,11 @@ from torch import Tensor
 from protocon.augment.batches import (
     FLOAT_BLOCK,
     MOVE_BLOCK,
+    Engine,
     blocks,
     check_images,
     in_blocks,
+    runs_fused,
     write_pixels,
     write_planes,
 )
@@ -34,6 +36,7 @@ class WeakView:
     """Mirror left to right with probability 1/2; not where a mirror image means something else, as with digits."""
     translate: float = 0.125
     """Furthest move along each axis, a share of that side; every whole move up to it is equally likely."""
+    engine: Engine = "torch"
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.translate < 1.0:
@@ -42,6 +45,12 @@ class WeakView:
     def __call__(self, images: Tensor, keys: Tensor) -> Tensor:
         """Weak views, float32 (B, C, H, W)."""
         check_images(images, keys)
+        if runs_fused(self.engine, images):
+            from protocon.augment.fused.randaugment import weak
+
+            view = torch.empty((len(images), *images.shape[2:], images.shape[1]), dtype=torch.float32)
+            weak(images, self.moves(keys, images.shape), view)
+            return view.permute(0, 3, 1, 2)
         starts = self._starts(keys, images.shape)
 
         def make(block: Tensor, rows: slice, out: Tensor) -> None:
@@ -60,6 +69,19 @@ class WeakView:
     def output_size(self, height: int, width: int) -> tuple[int, int]:
         """The image's own size."""
         return height, width
+
+    def moves(self, keys: Tensor, shape: torch.Size) -> Tensor:
+        """How far each view's pixels come from, across and down, int64 (B, 2), in the image continued by reflection.
+
+        Mirrored is moved by W − 1 more: there the image runs backwards.
+        """
+        reach = [self._reach(shape[3]), self._reach(shape[2])]
+        u = uniform(keys, Slot.WEAK, 3)
+        moves = torch.stack([(u[:, 0] * (2 * reach[0] + 1)).long(), (u[:, 2] * (2 * reach[1] + 1)).long()], dim=1)
+        moves -= torch.tensor(reach, device=keys.device)
+        if self.flip:
+            moves[:, 0] += (u[:, 1] < 0.5).long() * (shape[3] - 1)
+        return moves
 
     def _starts(self, keys: Tensor, shape: torch.Size) -> Tensor:
         """Where each row of each view begins in its extended image, (B, C, H) int64."""
@@ -118,6 +140,7 @@ class RandomCropFlip:
     """Lowest and highest width / height."""
     flip: bool = True
     """Mirror left to right with probability 1/2."""
+    engine: Engine = "torch"
 
     def __post_init__(self) -> None:
         check_size(self.size)
@@ -127,6 +150,12 @@ class RandomCropFlip:
         """Crops, not rounded to levels: float32 (B, C, size, size)."""
         check_images(images, keys)
         columns, rows = self.taps(keys, images.shape[2], images.shape[3])
+        if runs_fused(self.engine, images):
+            from protocon.augment.fused.crop import crops
+
+            view = torch.empty((len(images), self.size, self.size, images.shape[1]), dtype=torch.float32)
+            crops(images, columns, rows, view)
+            return view.permute(0, 3, 1, 2)
 
         def make(block: Tensor, part: slice, out: Tensor) -> None:
             write_planes(resample(block, columns[part], rows[part]), out)

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from protocon.augment.batches import Engine
 from protocon.augment.features import FeatureView
+from protocon.augment.fused import kernels
 from protocon.augment.randaugment import RandAugmentView
 from protocon.augment.simclr import SimCLRView
 from protocon.augment.views import CentreView, RandomCropFlip, WeakView
 from protocon.auto import SMALL_SIDE
 from protocon.config import RunConfig
+from protocon.errors import ConfigError
 from protocon.features.picks import PickedView, clean_view
 
 View = Callable[[Tensor, Tensor], Tensor]
@@ -55,17 +58,37 @@ def build_views(config: RunConfig, *, shape: tuple[int, ...], feature_std: Tenso
 def _image_views(config: RunConfig, *, size: int) -> tuple[View, View]:
     """The weak and the strong view of images of this side."""
     views, flip = config.views, bool(config.views.flip)
-    weak = RandomCropFlip(size, flip=flip) if views.weak == "crop" else WeakView(flip=flip, translate=views.translate)
+    engine = _engine(views.engine)
+    least = 0.2 if views.crop_scale == "auto" else views.crop_scale
+    weak = (
+        RandomCropFlip(size, flip=flip, scale=(least, 1.0), engine=engine)
+        if views.weak == "crop"
+        else WeakView(flip=flip, translate=views.translate, engine=engine)
+    )
     strong: View
     if views.strong == "simclr":
         # SimCLR blurs large images only.
         blur = 0.5 if size > SMALL_SIDE else 0.0
-        strong = SimCLRView(size, strength=views.simclr_strength, flip=flip, blur=blur)
+        strong = SimCLRView(size, strength=views.simclr_strength, flip=flip, blur=blur, engine=engine)
     else:
         strong = RandAugmentView(
-            weak=weak, ops=views.operations, probability=views.operation_probability, cutout=views.cutout
+            weak=weak,
+            ops=views.operations,
+            probability=views.operation_probability,
+            cutout=views.cutout,
+            engine=engine,
         )
     return weak, strong
+
+
+def _engine(name: str) -> Engine:
+    """The engine of this name, or an error where it is not installed."""
+    if name == "numba" and not kernels.available():
+        raise ConfigError(
+            "views.engine is numba, which is not installed; install it with `pip install protocon[fast]`, or set "
+            "views.engine=torch"
+        )
+    return "numba" if name == "numba" else "torch"
 
 
 def image_views(config: RunConfig, *, shape: tuple[int, ...]) -> list[View]:
@@ -75,16 +98,16 @@ def image_views(config: RunConfig, *, shape: tuple[int, ...]) -> list[View]:
     return [CLEAN, *[weak] * int(views.cached_weak), *[strong] * int(views.cached_strong)]
 
 
-def views_of_features(config: RunConfig, *, std: Tensor) -> Views:
-    """Views drawn from cached ones, with noise in units of each feature's spread.
+def views_of_features(config: RunConfig, *, components: int) -> Views:
+    """Views drawn from cached ones, with noise in units of the components' mean spread, which is 1.
 
-    The clean view counts as a weak one, and where no strong view is cached, noise and dropout make one of a weak one.
+    The weak view is the clean one with a little noise: a frozen encoder judges whole images best. Strong views are
+    drawn from all others: a cropped image with noise and dropout is one too, and the more there are the better.
     """
-    views = config.views
-    weak = tuple(range(1 + int(views.cached_weak)))
-    strong = tuple(range(len(weak), len(weak) + int(views.cached_strong)))
+    views, std = config.views, torch.ones(components)
+    others = tuple(range(1, 1 + int(views.cached_weak) + int(views.cached_strong)))
     return Views(
-        PickedView(weak, FeatureView(noise=views.weak_noise, dropout=views.weak_dropout, std=std)),
-        PickedView(strong or weak, FeatureView(noise=views.strong_noise, dropout=views.strong_dropout, std=std)),
+        PickedView((0,), FeatureView(noise=views.weak_noise, dropout=views.weak_dropout, std=std)),
+        PickedView(others or (0,), FeatureView(noise=views.strong_noise, dropout=views.strong_dropout, std=std)),
         clean_view,
     )
