@@ -1,4 +1,4 @@
-"""RandAugment's colour operations on one uint8 image (C, H, W), in place, as `protocon.augment.colour` level for level."""
+"""RandAugment's colour operations on one uint8 image (C, H, W), in place: `protocon.augment.colour` level for level."""
 
 import numpy as np
 
