@@ -12,6 +12,7 @@ import pytest
 
 from protocon.methods import METHODS
 from tests.engine.kills import SMALL_DIGITS, Command, assert_same_run, embeddings, moments, where, whole
+from tests.engine.layouts import save_class
 from tests.engine.zygote import ROOT, Zygote
 
 KILLS = 20
@@ -84,6 +85,23 @@ def test_killed_between_any_two_writes_of_digits(
         where(tmp_path)
     assert zygote.run(*command.arguments(tmp_path)).code == 0
     assert_same_run(run, tmp_path / "run")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_the_whole_group_leaves_the_reading_processes_alone(
+    zygote: Zygote, tmp_path: Path, number: int
+) -> None:
+    """Ctrl-C and schedulers signal groups; the run needs its readers to finish the step."""
+    for label, name in enumerate(("red", "blue")):
+        save_class(tmp_path / "photos" / name, label, 30)
+    settings = ("--data", "imagefolder", "--root", str(tmp_path / "photos"), "--labels-per-class", "2", "mu=2")
+    settings += ("storage=stream", "workers=1", "image_size=16", "batch_size=4", "epochs=400", "encoder=wrn-10-1")
+    command = Command(settings, "supervised")
+    first_epoch = tmp_path / "runs" / "run" / "metrics.jsonl"
+    ended = zygote.run(*command.arguments(tmp_path / "runs"), once=first_epoch, signal_number=number)
+    assert ended.code == 128 + number, ended.output
+    assert "all of it is saved" in ended.output
+    assert "Traceback" not in ended.output
 
 
 @pytest.mark.parametrize("method", METHODS)

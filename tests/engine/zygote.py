@@ -62,7 +62,7 @@ class Zygote:
         after: float | None = None,
         signal_number: int = signal.SIGKILL,
         at_event: int | None = None,
-        file_limit: int | None = None,
+        once: Path | None = None,
     ) -> Ended:
         """`protocon ARGUMENTS`.
 
@@ -71,7 +71,7 @@ class Zygote:
             after: send it a signal after so many seconds.
             signal_number: which.
             at_event: let it kill itself just before this step or file operation, counted from 0; −1 only counts.
-            file_limit: the largest file that it can write, in bytes.
+            once: send its whole process group a signal, once this file exists.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -81,7 +81,7 @@ class Zygote:
             "after": after,
             "signal": int(signal_number),
             "at_event": at_event,
-            "file_limit": file_limit,
+            "once": None if once is None else str(once),
         }
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
@@ -115,6 +115,13 @@ def _import_everything() -> None:
 
 
 def _wait(child: int, request: dict[str, Any]) -> int:
+    if request["once"] is not None:
+        while not Path(request["once"]).exists():
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.01)
+        os.killpg(child, request["signal"])
     if request["after"] is not None:
         deadline = time.monotonic() + request["after"]
         while time.monotonic() < deadline:
@@ -127,6 +134,7 @@ def _wait(child: int, request: dict[str, Any]) -> int:
 
 
 def _be_protocon(request: dict[str, Any], counter: Path) -> None:
+    os.setpgid(0, 0)
     log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, handle in ((0, nothing), (1, log), (2, log)):
@@ -136,10 +144,6 @@ def _be_protocon(request: dict[str, Any], counter: Path) -> None:
         from protocon.cli import main
 
         count = _watch(request["at_event"]) if request["at_event"] is not None else lambda: 0
-        if request["file_limit"] is not None:
-            import resource
-
-            resource.setrlimit(resource.RLIMIT_FSIZE, (request["file_limit"], resource.RLIM_INFINITY))
         sys.argv = ["protocon", *request["arguments"]]
         try:
             main()

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from protocon.data.imageset import ImageSet
+from protocon.data.loader import leave_group
 from protocon.errors import ConfigError, DataError
 
 
@@ -63,6 +64,7 @@ def evaluation_batches(
         num_workers=workers,
         pin_memory=device.type == "cuda",
         generator=torch.Generator(),  # else each evaluation would draw from torch's global one
+        worker_init_fn=leave_group,
     )
     failure: str | None = None
     for batch in stream:

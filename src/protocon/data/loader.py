@@ -4,6 +4,7 @@
 number of worker processes. Which images and keys they are is decided by `Plan` alone.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -161,8 +162,18 @@ class Loader:
                 # A generator of its own: by default every epoch would draw from torch's global one, so
                 # that dropout would depend on how images are read.
                 generator=torch.Generator(),
+                worker_init_fn=leave_group,
             )
         return self._stream
+
+
+def leave_group(_worker: int) -> None:
+    """Take a reading process out of its parent's group: a signal to the group is for the parent, who still needs it.
+
+    Ctrl-C and job schedulers signal whole groups. Without its readers the parent could not finish the step.
+    """
+    if hasattr(os, "setsid"):
+        os.setsid()
 
 
 class _Resident:

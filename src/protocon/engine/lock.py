@@ -44,7 +44,7 @@ def _acquire(path: Path, say: Callable[[str], None]) -> int:
     deadline = time.monotonic() + _ORPHANS_SECONDS
     while True:
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise cannot_write(path, error, "the run cannot be locked") from error
         try:
@@ -96,7 +96,8 @@ def _still_there(path: Path, handle: int) -> bool:
 def _read(handle: int) -> dict[str, Any] | None:
     """Who the file says holds it; None if it says nothing that makes sense."""
     try:
-        content = json.loads(os.pread(handle, 4096, 0))
+        os.lseek(handle, 0, os.SEEK_SET)
+        content = json.loads(os.read(handle, 4096))
     except ValueError:
         return None
     known = isinstance(content, dict) and isinstance(content.get("pid"), int) and isinstance(content.get("host"), str)
@@ -106,7 +107,8 @@ def _read(handle: int) -> dict[str, Any] | None:
 def _write(handle: int) -> None:
     content = {"pid": os.getpid(), "host": socket.gethostname(), "started": started(os.getpid())}
     os.ftruncate(handle, 0)
-    os.pwrite(handle, json.dumps(content).encode() + b"\n", 0)
+    os.lseek(handle, 0, os.SEEK_SET)
+    os.write(handle, json.dumps(content).encode() + b"\n")
     os.fsync(handle)
 
 
