@@ -22,6 +22,8 @@ ROOMS = (
     "config",
     "auto",
     "engine",
+    "estimator",
+    "export",
     "results",
     "cli",
     "__main__",

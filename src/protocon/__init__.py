@@ -15,15 +15,28 @@ if TYPE_CHECKING:
     from protocon.data.sources import DATASETS
     from protocon.engine.fit import fit
     from protocon.engine.runs import load_run
+    from protocon.estimator.classifier import ProtoConClassifier
+    from protocon.export.export import export_run
     from protocon.methods import METHODS
 
-__all__ = ["DATASETS", "METHODS", "RunConfig", "build_config", "fit", "load_run"]
+__all__ = [
+    "DATASETS",
+    "METHODS",
+    "ProtoConClassifier",
+    "RunConfig",
+    "build_config",
+    "export_run",
+    "fit",
+    "load_run",
+]
 
 _HOMES = {
     "DATASETS": "protocon.data.sources",
     "METHODS": "protocon.methods",
+    "ProtoConClassifier": "protocon.estimator.classifier",
     "RunConfig": "protocon.config",
     "build_config": "protocon.config",
+    "export_run": "protocon.export.export",
     "fit": "protocon.engine.fit",
     "load_run": "protocon.engine.runs",
 }

@@ -1,0 +1,1 @@
+"""ProtoCon and its baselines as a scikit-learn classifier."""

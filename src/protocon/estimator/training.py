@@ -1,0 +1,111 @@
+"""A run of the engine that leaves no files behind."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from rich.console import Console
+
+from protocon.config import RunConfig
+from protocon.data.imageset import UNKNOWN, DataBundle
+from protocon.engine.budget import within_budget
+from protocon.engine.display import Display
+from protocon.engine.fabric import build_fabric
+from protocon.engine.frozen import with_features
+from protocon.engine.runs import TrainedRun
+from protocon.engine.session import Session, prepare
+from protocon.engine.trainer import Trainer, build_trainer
+from protocon.networks.network import Network
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What training in memory gives."""
+
+    run: TrainedRun
+    distributions: np.ndarray
+    """Class probabilities of every training sample, float64 (n, C): its label, or what training believes."""
+    epochs: int
+
+
+def train_in_memory(config: RunConfig, bundle: DataBundle, console: Console) -> Fitted:
+    """Train as the command line does, without checkpoints, logs or a run folder.
+
+    Args:
+        config: settings, `auto` allowed.
+        bundle: the data.
+        console: where progress goes.
+    """
+    started = time.monotonic()
+    with ExitStack() as stack:
+        stack.enter_context(_torch_left_alone())
+        if config.network.frozen and config.run.cache is None:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="protocon-")))
+            config = config.model_copy(update={"run": config.run.model_copy(update={"cache": scratch})})
+        fabric = build_fabric(config)
+        session = within_budget(config, prepare(config, bundle), fabric, console, started=started)
+        session = with_features(session, console, fabric.device)
+        trainer = build_trainer(session, fabric)
+        epochs = _train(trainer, console)
+        averaged = trainer.averaged.module
+        distributions = _distributions(trainer)
+        network = cast(Network, session.complete(averaged).cpu().eval().requires_grad_(False))
+        train = bundle.train
+        return Fitted(TrainedRun(network, session.config, train.class_names, train.shape), distributions, epochs)
+
+
+def _train(trainer: Trainer, console: Console) -> int:
+    """All epochs; returns how many there were."""
+    config, resolved = trainer.config, trainer.session.resolved
+    display = Display(
+        console,
+        title=f"{trainer.session.bundle.train.name} · {config.method_name}",
+        total_epochs=resolved.total_epochs,
+        steps_per_epoch=resolved.steps_per_epoch,
+    )
+    with display:
+        for epoch in range(resolved.total_epochs):
+            row = trainer.train_epoch(epoch, display, meter=trainer.meter(epoch))
+            display.epoch(epoch + 1, row)
+    return resolved.total_epochs
+
+
+def _distributions(trainer: Trainer) -> np.ndarray:
+    """Refined class probabilities of the unlabelled samples, and certainty at the label of the labelled ones."""
+    session: Session = trainer.session
+    train, unlabelled = session.bundle.train, session.split.unlabelled
+    outputs = trainer.predict(trainer.averaged.module, train.subset(unlabelled))
+    device = trainer.fabric.device
+    with torch.no_grad():
+        probs = outputs.logits.softmax(-1).to(device)
+        believed = session.method.opinions(probs, torch.arange(len(unlabelled), device=device))["refined"].cpu()
+    result = np.zeros((len(train), len(train.class_names)))
+    result[unlabelled] = believed.double().numpy()
+    result[unlabelled] /= result[unlabelled].sum(1, keepdims=True)
+    known = np.flatnonzero(train.labels != UNKNOWN)
+    result[known] = np.eye(result.shape[1])[train.labels[known]]
+    return result
+
+
+@contextmanager
+def _torch_left_alone() -> Iterator[None]:
+    """Training seeds torch's generator and asks for deterministic algorithms; a caller of `fit` gets both back."""
+    enabled, warn_only = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    # A module that changes its own class, which type checkers cannot follow.
+    deterministic: Any = torch.utils.deterministic
+    fill = deterministic.fill_uninitialized_memory
+    try:
+        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+            yield
+    finally:
+        torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
+        deterministic.fill_uninitialized_memory = fill
