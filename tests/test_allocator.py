@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,14 +32,14 @@ print(json.dumps({"faults": [faults() for _ in range(4)], "arguments": sys.argv[
 """
 
 
-def run(folder: Path, **environment: str) -> dict[str, list[int]]:
+def run(folder: Path, **environment: str) -> dict[str, Any]:
     file = folder / "script.py"
     file.write_text(SCRIPT)
     clean = {k: v for k, v in os.environ.items() if k not in ("PROTOCON_ALLOCATOR", "GLIBC_TUNABLES")}
     command = [sys.executable, str(file), "a b", "--c=ü"]
     with subprocess.Popen(command, env=clean | environment, stdout=subprocess.PIPE, text=True) as process:
         output = process.communicate(timeout=120)[0]
-    content: dict[str, list[int]] = json.loads(output)
+    content: dict[str, Any] = json.loads(output)
     assert content["pid"] == process.pid
     assert content["arguments"] == ["a b", "--c=ü"]
     return content

@@ -143,6 +143,8 @@ class OptimConfig(_Section):
     """Not applied to biases and normalisation."""
     ema: float = Field(default=0.999, ge=0, lt=1)
     """Decay of the averaged weights, after a ramp."""
+    accumulate: int = Field(default=1, ge=1)
+    """Parts that a step is computed in, one after the other, to save memory; gradients add up to those of one pass."""
 
 
 class RunSettings(_Section):
@@ -153,6 +155,8 @@ class RunSettings(_Section):
     """cpu, cuda, mps or auto."""
     precision: str = "32-true"
     """As Fabric names it: 32-true, bf16-mixed, 16-mixed, 64-true."""
+    compile: bool = False
+    """Compile the network with torch.compile: a minute or more before the first step, shorter steps then."""
     eval_every: int = Field(default=1, ge=1)
     """Epochs between evaluations; the last ten are always evaluated."""
     eval_batch_size: int = Field(default=512, ge=1)

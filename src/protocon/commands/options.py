@@ -34,6 +34,11 @@ TimeBudget = Annotated[
     str | None, typer.Option("--time-budget", help="Train as long as fits: 90s, 20m, 2h. Instead of --epochs.")
 ]
 
+Compile = Annotated[
+    bool | None, typer.Option("--compile", help="Compile the network: a slow start, shorter steps.", show_default=False)
+]
+Precision = Annotated[str | None, typer.Option("--precision", help="32-true, bf16-mixed, 16-mixed or 64-true.")]
+
 
 def config_from(
     *,
@@ -52,6 +57,8 @@ def config_from(
     image_size: int | None = None,
     epochs: int | None = None,
     time_budget: str | None = None,
+    compile_network: bool | None = None,
+    precision: str | None = None,
 ) -> RunConfig:
     """The config that a command's options and `key=value` texts ask for."""
     if time_budget is not None and epochs is not None:
@@ -68,7 +75,7 @@ def config_from(
         "data": _given(chosen),
         "network": _given({"encoder": encoder, "weights": weights, "frozen": frozen}),
         "optim": _given({"epochs": epochs, "time_budget": time_budget}),
-        "run": {} if seed is None else {"seed": seed},
+        "run": _given({"seed": seed, "compile": compile_network, "precision": precision}),
     }
     if method is not None:
         settings["method_name"] = method

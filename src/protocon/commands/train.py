@@ -11,6 +11,7 @@ from protocon.commands.console import emit, interruptible
 from protocon.commands.inputs import find_input
 from protocon.commands.options import (
     AsJson,
+    Compile,
     Data,
     Debug,
     EncoderName,
@@ -21,6 +22,7 @@ from protocon.commands.options import (
     Overrides,
     Percent,
     PerClass,
+    Precision,
     Recipe,
     Root,
     Seed,
@@ -49,6 +51,8 @@ def train(
     image_size: ImageSize = None,
     epochs: Epochs = None,
     time_budget: TimeBudget = None,
+    compile_network: Compile = None,
+    precision: Precision = None,
     init: Annotated[
         Path | None, typer.Option("--init", help="Start from the encoder of a run folder or of a weights file.")
     ] = None,
@@ -73,7 +77,7 @@ def train(
     console = Console(stderr=True)
     if resume not in (None, "auto"):
         given = (data, root, labels, labels_per_class, labels_percent, method, seed, recipe, init, name)
-        also = (encoder, weights, frozen, image_size, epochs, time_budget)
+        also = (encoder, weights, frozen, image_size, epochs, time_budget, compile_network, precision)
         if any(value is not None for value in (*given, *also)) or (overrides and not accept_changes):
             raise ProtoConError(
                 f"--resume {resume} goes on with that run's own settings; leave all others out, or add "
@@ -103,6 +107,8 @@ def train(
         image_size=image_size,
         epochs=epochs,
         time_budget=time_budget,
+        compile_network=compile_network,
+        precision=precision,
     )
     if init is not None:
         weights = init / "model.safetensors" if init.is_dir() else init

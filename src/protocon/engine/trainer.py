@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from protocon.config import RunConfig
 from protocon.data.imageset import ImageSet
 from protocon.data.loader import Loader, RawBatch
 from protocon.draws import fold
+from protocon.engine.accumulate import joined, parts_of
 from protocon.engine.agreement import check_same_start, check_same_state
 from protocon.engine.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
 from protocon.engine.display import Display
@@ -101,13 +103,10 @@ class Trainer:
         method, progress = self.session.method, self.progress(epoch)
         # Dropout and the like inside encoders: a function of the step, not of what was drawn before.
         torch.manual_seed(int(fold(fold(self.config.run.seed, self.step), distributed.rank())) >> 1)
-        teacher = self.averaged.module if method.settings.teacher == "eman" else self.network
-        result = method.step(self.network, teacher, self.make_batch(raw), progress)
+        result = self._forward_and_backward(raw, progress)
         if result.loss is not None:
             for group in self.optimizer.param_groups:
                 group["lr"] = self.learning_rate()
-            self.optimizer.zero_grad()
-            self.fabric.backward(result.loss)
             self.optimizer.step()
             self.averaged.update(unwrap(self.network), self.step)
         with torch.no_grad():
@@ -115,6 +114,23 @@ class Trainer:
             method.commit(rows, progress)
         self.step += 1
         return result, rows
+
+    def _forward_and_backward(self, raw: RawBatch, progress: Progress) -> Step:
+        """Losses of a batch and their gradients, in as many parts as asked for."""
+        method = self.session.method
+        teacher = self.averaged.module if method.settings.teacher == "eman" else self.network
+        self.optimizer.zero_grad()
+        steps: list[Step] = []
+        parts = parts_of(raw, self.config.optim.accumulate)
+        for number, part in enumerate(parts, start=1):
+            # Processes exchange gradients once a step, with the last part.
+            waits = number < len(parts) and distributed.world_size() > 1
+            with self.fabric.no_backward_sync(self.network) if waits else nullcontext():  # type: ignore[arg-type]
+                result = method.step(self.network, teacher, self.make_batch(part), progress)
+                if result.loss is not None:
+                    self.fabric.backward(result.loss / len(parts))
+            steps.append(result)
+        return joined(steps)
 
     def learning_rate(self) -> float:
         """The rate of the step that comes next."""
@@ -196,10 +212,10 @@ class Trainer:
 
 
 def unwrap(network: nn.Module) -> nn.Module:
-    """The bare network inside Fabric's and DDP's wrappers."""
-    inner = getattr(network, "_forward_module", network)
-    module: nn.Module = getattr(inner, "module", inner)
-    return module
+    """The bare network inside Fabric's, DDP's and the compiler's wrappers."""
+    for wrapper in ("_forward_module", "module", "_orig_mod"):
+        network = getattr(network, wrapper, network)
+    return network
 
 
 def build_trainer(session: Session, fabric: Fabric) -> Trainer:
@@ -214,7 +230,9 @@ def build_trainer(session: Session, fabric: Fabric) -> Trainer:
         network = synchronise_norms(network, device)
     session.method.to(device)
     optimizer = build_optimizer(network, config.optim)
-    wrapped, wrapped_optimizer = fabric.setup(network, optimizer)
+    # The compiled network shares its weights with the bare one.
+    ready = torch.compile(network) if config.run.compile else network
+    wrapped, wrapped_optimizer = fabric.setup(ready, optimizer)
     # Copied after the set-up, which may change the weights' precision.
     averaged = AveragedNetwork(
         unwrap(wrapped), decay=config.optim.ema, average_statistics=session.method.settings.teacher == "eman"
