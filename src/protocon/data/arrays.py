@@ -1,6 +1,5 @@
 """Arrays of one's own: images or embeddings in .npz or .npy files."""
 
-import zipfile
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -213,7 +212,7 @@ def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
             return {name: content[name] for name in content.files}
     except IsADirectoryError as error:
         raise wrong_place(path, "arrays", _EXPECTED) from error
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+    except Exception as error:  # NumPy's reader stumbles over damage in any way: it tokenises headers as Python does
         raise DataError(
             f"{path} cannot be read as arrays: {error}. Arrays of Python objects are refused, since reading "
             "them can run code; save text labels with np.array(labels, dtype=str)."

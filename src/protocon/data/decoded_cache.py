@@ -29,7 +29,7 @@ def load_cached(path: Path, shape: tuple[int, ...]) -> Tensor | None:
     """The images kept there, or None if there are none of this shape."""
     try:
         images = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+    except Exception:  # damaged in whatever way: it is made anew
         return None
     if images.dtype != np.uint8 or images.shape != shape:
         return None

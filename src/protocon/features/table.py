@@ -94,7 +94,7 @@ class FeatureTable:
     def _values(self, mode: str = "r") -> np.memmap | None:
         try:
             values = np.load(self.file, mmap_mode=mode, allow_pickle=False)  # type: ignore[arg-type]
-        except (OSError, ValueError, EOFError):
+        except Exception:  # gone, or damaged in whatever way: NumPy's reader has many errors
             return None
         return values if values.shape == self.shape and values.dtype == self.dtype else None
 
