@@ -24,7 +24,7 @@ from protocon.results.tables import accuracy_page
 from tests.commands import run_command
 
 METHODS = "logistic-regression,supervised"
-QUICK = ("data.image_size=8", "optim.epochs=4", "run.tensorboard=false")
+QUICK = ("data.image_size=8", "optim.epochs=4", "run.tensorboard=false", "run.report=false")
 ARGUMENTS = ("--methods", METHODS, "--labels-per-class", "2,4", "--seeds", "2", *QUICK)
 
 

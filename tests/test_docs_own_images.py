@@ -54,7 +54,7 @@ def test_the_command_runs(
     arguments = shlex.split(command)[1:]
     if arguments[0] == "train":  # as printed, only shorter
         arguments = ["10s" if text == "20m" else text for text in arguments]
-        arguments += ["run.tensorboard=false", "optim.batch_size=8", "--json"]
+        arguments += ["run.tensorboard=false", "run.report=false", "optim.batch_size=8", "--json"]
         if "--time-budget" not in arguments:
             arguments.append("optim.epochs=2")
     done = run_command(monkeypatch, capsys, *arguments)

@@ -12,7 +12,7 @@ from tests.commands import Finished, run_command
 from tests.engine.layouts import TEST, TRAIN, hugging_face, metadata, pictures, save_class
 from tests.hostile import GOOD, ODD, SKIPPED, WARNINGS, every_file, write_hostile
 
-QUICK = ("optim.mu=3", "network.projection_dim=8", "run.tensorboard=false")
+QUICK = ("optim.mu=3", "network.projection_dim=8", "run.tensorboard=false", "run.report=false")
 
 
 class Shell:

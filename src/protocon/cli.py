@@ -12,6 +12,7 @@ from protocon.commands.evaluate import evaluate
 from protocon.commands.export import export
 from protocon.commands.predict import predict
 from protocon.commands.recipes import recipes
+from protocon.commands.report import report
 from protocon.commands.split import split
 from protocon.commands.train import train
 from protocon.errors import ProtoConError
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Label-scarce semi-supervised image classification: ProtoCon and its baselines.",
 )
-for command in (train, demo, compare, evaluate, predict, export, split, recipes):
+for command in (train, demo, compare, evaluate, predict, report, export, split, recipes):
     app.command()(command)
 app.add_typer(data, name="data")
 

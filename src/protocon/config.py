@@ -165,6 +165,8 @@ class RunSettings(_Section):
     checkpoint_minutes: float | None = Field(default=10.0, gt=0)
     """Within an epoch, a checkpoint after so many minutes without one; null for none."""
     tensorboard: bool = True
+    report: bool = True
+    """Draw report.html at the end; `protocon report` does it later."""
     cache: Path | None = None
     """Folder for features of frozen encoders, computed once for all runs; by default the user's cache folder."""
     sync_batchnorm: bool = True

@@ -22,7 +22,14 @@ STEPS_PER_EPOCH = 7
 # all of them. No BatchNorm.
 _EMBEDDINGS = ("projector_norm=false", "encoder=mlp-12", "projection_dim=6", "batch_size=5", "mu=3")
 _IMAGES = ("encoder=wrn-10-1", "projection_dim=8", "batch_size=5", "mu=2")
-_COMMON = (f"epochs={EPOCHS}", "tensorboard=false", "lr=0.2", "run.precision=64-true", "accelerator=cpu")
+_COMMON = (
+    f"epochs={EPOCHS}",
+    "tensorboard=false",
+    "report=false",
+    "lr=0.2",
+    "run.precision=64-true",
+    "accelerator=cpu",
+)
 
 CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     **{name: (name, ()) for name in METHODS},

@@ -8,7 +8,7 @@ from rich.console import Console
 from protocon.config import RunConfig, build_config
 from protocon.engine.fit import fit
 
-SMALL = ("image_size=8", "tensorboard=false", "batch_size=32")
+SMALL = ("image_size=8", "tensorboard=false", "report=false", "batch_size=32")
 
 
 def small_config(*overrides: str, method: str = "protocon", labels_per_class: int = 2) -> RunConfig:

@@ -20,6 +20,7 @@ QUICK = (
     "optim.mu=3",
     "network.projection_dim=8",
     "run.tensorboard=false",
+    "run.report=false",
 )
 CIFAR_ZIP = Path(__file__).parents[2].parent / "shared" / "data" / "cifar10.zip"
 

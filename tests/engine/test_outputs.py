@@ -126,7 +126,13 @@ def test_chunks_change_nothing(tmp_path: Path, protocon_run: Path, monkeypatch: 
                 assert value == theirs[column]
 
 
-NAMES = ['a "quoted", name.png', "line\nbreak.png", "umlaut ü 猫.png", "=1+1.png", b"not utf-8 \xff.png"]
+NAMES: list[str | bytes] = [
+    'a "quoted", name.png',
+    "line\nbreak.png",
+    "umlaut ü 猫.png",
+    "=1+1.png",
+    b"not utf-8 \xff.png",
+]
 
 
 def folder_of_odd_names(root: Path) -> dict[str, Any]:
@@ -146,7 +152,15 @@ def folder_of_odd_names(root: Path) -> dict[str, Any]:
 
 def test_file_names_survive_the_way_through_csv(tmp_path: Path) -> None:
     data = folder_of_odd_names(tmp_path / "photos")
-    overrides = ("epochs=2", "image_size=16", "encoder=wrn-10-1", "tensorboard=false", "neighbours=5", "batch_size=4")
+    overrides = (
+        "epochs=2",
+        "image_size=16",
+        "encoder=wrn-10-1",
+        "tensorboard=false",
+        "report=false",
+        "neighbours=5",
+        "batch_size=4",
+    )
     config = build_config(settings={"data": data}, overrides=overrides)
     run = Path(fit(config, out=tmp_path / "runs", console=quiet())["run"])
     rows = read_labels(run)

@@ -24,7 +24,7 @@ def config_for(folder: Path, *overrides: str, method: str = "protocon") -> RunCo
     """Embeddings: a run takes a second."""
     _, _, _, root, *settings = embeddings(folder)
     values = {"method_name": method, "data": {"name": "arrays", "root": root}}
-    return build_config(settings=values, overrides=(*settings, "tensorboard=false", *overrides))
+    return build_config(settings=values, overrides=(*settings, "tensorboard=false", "report=false", *overrides))
 
 
 def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *overrides: str, epochs: int = 2) -> RunFolder:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from rich.console import Console
 from safetensors.torch import save
 from torch import nn
 
 from protocon.data.imageset import ImageSet
-from protocon.engine.checkpoint import write_bytes
+from protocon.durable import write_bytes
 from protocon.engine.classes import class_row, cluster_facts
 from protocon.engine.evaluate import confusion
 from protocon.engine.judgement import judge
@@ -143,3 +144,20 @@ def _columns(opinion: Opinion, names: np.ndarray, *, silent: np.ndarray | None =
     scores = np.char.mod("%.4f", opinion.confidence.astype(np.float64)).astype(object)
     scores[(opinion.label == NONE) if silent is None else silent | (opinion.label == NONE)] = ""
     return names[opinion.label], scores
+
+
+def draw_report(folder: RunFolder, session: Session, console: Console) -> None:
+    """Make report.html of a finished run. A run is not lost because its report cannot be drawn: that is a warning."""
+    try:
+        from protocon.report.page import build_page
+
+        page = build_page([folder.path], images=lambda _: session.bundle.train)
+        write_bytes(folder.report_file, page.encode())
+    except Exception as error:
+        console.print(
+            f"warning: the run is finished, but report.html could not be made ({type(error).__name__}: {error}). "
+            f"To try again: protocon report {folder.path}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )

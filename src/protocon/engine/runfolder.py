@@ -90,6 +90,11 @@ class RunFolder:
         return self.path / "evaluation.json"
 
     @property
+    def report_file(self) -> Path:
+        """The run on one page."""
+        return self.path / "report.html"
+
+    @property
     def timings_file(self) -> Path:
         """Seconds an epoch, kept apart because they never repeat."""
         return self.path / "timings.jsonl"

@@ -29,7 +29,7 @@ from protocon.engine.evaluate import accuracy, predict_set
 from protocon.engine.guards import Guards, not_finite, some_ids, stopped_row
 from protocon.engine.meter import EpochMeter, Unchecked
 from protocon.engine.optim import build_optimizer, learning_rate
-from protocon.engine.outputs import append_classes, save_model, write_outcome
+from protocon.engine.outputs import append_classes, draw_report, save_model, write_outcome
 from protocon.engine.runfolder import RunFolder
 from protocon.engine.saving import Saver, Start, find_start
 from protocon.engine.scalars import ScalarLog
@@ -282,6 +282,8 @@ def run_training(session: Session, fabric: Fabric, folder: RunFolder, console: C
     if writes:
         save_model(folder.model_file, session.complete(averaged), session)
         folder.write_json(folder.result_file, result)
+        if config.run.report:
+            draw_report(folder, session, console)
     distributed.barrier()
     return result
 

@@ -1,0 +1,147 @@
+"""All that a run folder holds, as far as it is there: a stopped run has less than a finished one."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from protocon.errors import RunError
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Record:
+    """The files of one run; empty where a file is missing."""
+
+    path: Path
+    config: Row
+    """Settings without `auto` where they are known, else as asked for."""
+    asked: Row
+    """Settings as asked for."""
+    metrics: list[Row]
+    """One row an epoch."""
+    classes: list[Row]
+    """Pseudo-label accuracy and purity by class, one row an epoch."""
+    warnings: list[Row]
+    seconds: float
+    """Time spent training so far."""
+    result: Row
+    evaluation: Row
+    clusters: Row
+    environment: Row
+    split: Row
+    """Head of the split: dataset, size, rule, and how many images are labelled."""
+    data: Row
+    """Classes, counts, files that were skipped, and what `auto` chose and why."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run got to its end."""
+        return bool(self.result)
+
+    @property
+    def method(self) -> str:
+        """The method's name."""
+        return str(self.config.get("method_name", "unknown"))
+
+    @property
+    def labels_file(self) -> Path:
+        """Labels of every image; there once the run is finished."""
+        return self.path / "labels.csv"
+
+    @property
+    def test_images(self) -> int | None:
+        """Images of the test set with a known class; None where that is not on record."""
+        if "images" in self.evaluation:
+            return int(self.evaluation["images"])
+        classes = self.data.get("classes")
+        return sum(int(row["test"]) for row in classes) if classes else None
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """What each `auto` became, and in brackets why."""
+        return {key: str(text) for key, text in self.data.get("auto", {}).items()}
+
+    def setting(self, section: str, key: str) -> Any:
+        """One setting, or None."""
+        content = self.config.get(section)
+        return content.get(key) if isinstance(content, dict) else None
+
+
+def read_record(path: Path) -> Record:
+    """Read a run folder; raises RunError if it is none, or if one of its files is damaged."""
+    if not (path / "config.yaml").is_file():
+        raise RunError(f"{path} is not a run folder: it has no config.yaml. Give folders that protocon train made.")
+    asked = _yaml(path / "config.yaml")
+    split = _json(path / "split.json")
+    return Record(
+        path=path,
+        config=_yaml(path / "resolved.yaml") or _config_of_model(path / "model.safetensors") or asked,
+        asked=asked,
+        metrics=_lines(path / "metrics.jsonl"),
+        classes=_lines(path / "classes.jsonl"),
+        warnings=_lines(path / "warnings.jsonl"),
+        seconds=sum(float(row.get("seconds", 0.0)) for row in _lines(path / "timings.jsonl")),
+        result=_json(path / "result.json"),
+        evaluation=_json(path / "evaluation.json"),
+        clusters=_json(path / "clusters.json"),
+        environment=_json(path / "env.json"),
+        split={**split, "labelled": len(split.get("labelled", ()))} if split else {},
+        data=_json(path / "data.json"),
+    )
+
+
+def _json(file: Path) -> Row:
+    if not file.is_file():
+        return {}
+    try:
+        # A file name need not be valid UTF-8.
+        content = json.loads(file.read_text(encoding="utf-8", errors="surrogateescape"))
+    except ValueError as error:
+        raise RunError(
+            f"{file} is damaged: {error}. Restore it, or remove it to have the report without it."
+        ) from error
+    return content if isinstance(content, dict) else {}
+
+
+def _yaml(file: Path) -> Row:
+    if not file.is_file():
+        return {}
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError) as error:
+        raise RunError(f"{file} is damaged: {error}. Restore it.") from error
+    return content if isinstance(content, dict) else {}
+
+
+def _lines(file: Path) -> list[Row]:
+    """Rows of a JSONL file up to a line that a crash tore."""
+    rows: list[Row] = []
+    if not file.is_file():
+        return rows
+    with file.open(encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                break
+            if isinstance(row, dict):
+                rows.append(row)
+    return rows
+
+
+def _config_of_model(file: Path) -> Row:
+    """The settings inside model.safetensors: its head is JSON, and the weights need not be read."""
+    if not file.is_file():
+        return {}
+    with file.open("rb") as content:
+        length = int.from_bytes(content.read(8), "little")
+        head = content.read(min(length, 2**26))
+    try:
+        config = json.loads(json.loads(head)["__metadata__"]["protocon"])["config"]
+    except (ValueError, KeyError, TypeError):
+        return {}
+    return config if isinstance(config, dict) else {}

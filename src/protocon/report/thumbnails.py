@@ -1,0 +1,44 @@
+"""Small pictures as data URIs: what the network saw, at a few kilobytes each."""
+
+import base64
+import io
+from collections.abc import Sequence
+
+import numpy as np
+from PIL import Image
+
+from protocon.data.imageset import ImageSet
+from protocon.errors import ProtoConError
+
+SIDE = 72
+"""Longest side in pixels; smaller images stay as they are."""
+_SMALL = 40
+"""Up to this side PNG is as small as JPEG, and exact."""
+
+
+def thumbnails(images: ImageSet, names: Sequence[str], *, budget: int) -> dict[str, str]:
+    """A data URI for each name that the set has and that can be read, in their order until `budget` bytes are used."""
+    wanted = set(names)
+    places = {name: position for position, name in enumerate(images.ids) if name in wanted}
+    found: dict[str, str] = {}
+    used = 0
+    for name in dict.fromkeys(names):
+        if name not in places or used > budget:
+            continue
+        try:
+            pixels = images.read(np.array([places[name]]))[0].numpy()
+        except (ProtoConError, OSError):
+            continue  # gone or damaged since; the page shows its name alone
+        found[name] = data_uri(pixels)
+        used += len(found[name])
+    return found
+
+
+def data_uri(pixels: np.ndarray) -> str:
+    """A uint8 image (1 or 3, H, W) as PNG, or JPEG where it is larger."""
+    image = Image.fromarray(pixels[0] if len(pixels) == 1 else np.ascontiguousarray(pixels.transpose(1, 2, 0)))
+    image.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS)
+    content = io.BytesIO()
+    kind = "png" if max(image.size) <= _SMALL else "jpeg"
+    image.save(content, format=kind, **({"optimize": True} if kind == "png" else {"quality": 80}))
+    return f"data:image/{kind};base64,{base64.b64encode(content.getvalue()).decode()}"

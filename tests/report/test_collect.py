@@ -1,0 +1,228 @@
+"""The numbers on the page, against counts made by hand."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from protocon.errors import RunError
+from protocon.report import collect, gallery
+from protocon.report.drawing import Line
+from protocon.report.figures import curve_table, percent
+from protocon.report.headline import headline
+from protocon.report.intervals import wilson_interval
+from protocon.report.labels import LabelTable, read_labels, read_names
+from protocon.report.record import read_record
+from tests.report.folders import label, write_labels, write_lines, write_run
+
+NAMES = ("ant", "bee", "cow")
+ROWS = [
+    label("a0", "ant", 0.99, truth="ant"),
+    label("a1", "ant", 0.97, truth="ant"),
+    label("b0", "bee", 0.60, truth="bee", classifier="ant", triage="review", review_rank="2"),
+    label("b1", "bee", 0.90, truth="cow", cluster="cow", triage="review", review_rank="3"),
+    label("c0", "cow", 0.98, truth="cow"),
+    label("x", "cow", 0.55, prototype="bee", classifier="bee", truth="bee", triage="review", review_rank="1"),
+    {"file": "given", "split": "labelled", "given": "ant", "refined": "ant", "classifier": "ant", "triage": "accept"},
+]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return write_run(tmp_path / "run", NAMES, ROWS)
+
+
+@pytest.fixture
+def table(run: Path) -> LabelTable:
+    return read_labels(run / "labels.csv")
+
+
+@pytest.mark.parametrize(
+    ("right", "n", "low", "high"),
+    # Published values: Newcombe (1998), table I (81/263, 15/148, 0/20, 1/29), method 3.
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
+)
+def test_wilsons_interval(right: int, n: int, low: float, high: float) -> None:
+    assert wilson_interval(right / n, n) == pytest.approx((low, high), abs=6e-5)
+
+
+def test_test_accuracy_is_the_mean_of_the_last_ten_epochs(run: Path) -> None:
+    found = collect.tested(read_record(run))
+    assert found is not None
+    assert found.mean == pytest.approx(np.mean([e / 20 for e in range(11, 21)]))
+    assert (found.epochs, found.images) == (10, 26)
+    assert found.interval == wilson_interval(found.mean, 26)
+
+
+def test_rare_evaluations_count_only_where_they_are(run: Path) -> None:
+    rows: list[dict[str, float]] = [
+        {"epoch": e} | ({"test_accuracy_ema": 0.5} if e in (3, 15) else {}) for e in range(20)
+    ]
+    rows[15]["test_accuracy_ema"] = 0.7
+    write_lines(run / "metrics.jsonl", rows)
+    found = collect.tested(read_record(run))
+    assert found is not None
+    assert (found.mean, found.epochs) == (0.7, 1)
+
+
+def test_labels_are_counted(table: LabelTable) -> None:
+    assert table.class_names == NAMES
+    assert table.accuracy("refined") == (4 / 6, 6)
+    assert table.accuracy("classifier") == (4 / 6, 6)
+    assert table.agreement() == pytest.approx(3 / 6)
+    assert int(table.unlabelled.sum()) == 6
+    assert table.rank.tolist() == [0, 0, 2, 3, 0, 1, 0]
+
+
+def test_numbered_classes_are_in_numeric_order(tmp_path: Path) -> None:
+    write_labels(tmp_path / "labels.csv", [label("a", "10", 0.9), label("b", "9", 0.9), label("c", "1", 0.9)])
+    assert read_labels(tmp_path / "labels.csv").class_names == ("1", "9", "10")
+
+
+def test_names_are_read_for_chosen_rows_only(run: Path) -> None:
+    assert read_names(run / "labels.csv", np.array([5, 0])) == {0: "a0", 5: "x"}
+
+
+def test_confusion_of_the_test_set(run: Path, table: LabelTable) -> None:
+    found = collect.confusion(read_record(run), table)
+    assert found is not None
+    assert found.of_truth
+    assert found.counts.tolist() == [[8, 2, 0], [0, 8, 0], [0, 0, 8]]
+    assert found.pairs == (("ant", "bee", 2),)
+
+
+def test_without_test_set_the_two_opinions_are_confronted(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", NAMES, ROWS, test=False)
+    found = collect.confusion(read_record(run), read_labels(run / "labels.csv"))
+    assert found is not None
+    assert not found.of_truth
+    assert found.rows == "classifier’s opinion"
+    assert found.counts.tolist() == [[2, 1, 0], [0, 0, 2], [0, 0, 1]]
+    assert found.pairs == (("bee", "cow", 2), ("ant", "bee", 1))
+
+
+def test_of_many_classes_the_most_confused_are_shown(run: Path) -> None:
+    names = [f"c{i:03}" for i in range(300)]
+    cells = [[i, i, 50] for i in range(300)] + [[7, 200, 30], [200, 9, 4]] + [[i, 0, 1] for i in range(20, 60)]
+    (run / "evaluation.json").write_text(json.dumps({"images": 1, "class_names": names, "confusion": cells}))
+    found = collect.confusion(read_record(run), None)
+    assert found is not None
+    assert (found.classes, len(found.names)) == (300, collect.SHOWN_CLASSES)
+    assert {"c007", "c200", "c000", "c009"} <= set(found.names)
+    assert found.pairs[0] == ("c007", "c200", 30)
+    place = {name: number for number, name in enumerate(found.names)}
+    assert found.counts[place["c007"], place["c200"]] == 30
+    assert found.counts[place["c200"], place["c009"]] == 4
+
+
+def test_classes_are_ordered_from_the_hardest_on(run: Path) -> None:
+    found = collect.class_history(read_record(run), "pseudo_accuracy")
+    assert found is not None
+    assert found.names == NAMES
+    assert found.values[:, -1] == pytest.approx([1 / 3, 2 / 3, 1.0])
+    assert found.epochs.tolist() == list(range(1, 21))
+
+
+def test_a_class_without_a_value_is_a_gap_not_a_zero(run: Path) -> None:
+    write_lines(run / "classes.jsonl", [{"epoch": 0, "purity": {"bee": 0.4}}, {"epoch": 1, "purity": {"ant": 0.5}}])
+    found = collect.class_history(read_record(run), "purity")
+    assert found is not None
+    assert found.names == ("ant", "bee")
+    np.testing.assert_array_equal(found.values, [[np.nan, 0.5], [0.4, np.nan]])
+
+
+def test_long_curves_are_averaged_and_keep_their_mean() -> None:
+    curve = collect.Curve(np.arange(1, 9001, dtype=float), np.linspace(0, 1, 9000))
+    thin = curve.thinned()
+    assert len(thin) == collect.CURVE_POINTS
+    assert thin.values.mean() == pytest.approx(0.5)
+    assert np.interp(4500.0, thin.epochs, thin.values) == pytest.approx(0.5, abs=1e-3)
+
+
+def test_cluster_sizes_against_gamma(run: Path) -> None:
+    sizes = collect.cluster_sizes(read_record(run))
+    assert sizes is not None
+    assert (sizes.gamma, sizes.neighbours, sizes.below) == (10.0, 18.0, 1)
+    assert sizes.members.tolist() == [9, 10, 11, 20, 40]
+
+
+def test_tables_under_figures_hold_the_curves_values(run: Path) -> None:
+    curve = collect.curve(read_record(run), "test_accuracy_ema")
+    assert curve is not None
+    table = curve_table([Line("averaged", curve, "blue")], shares=True)
+    assert table.heading == ("epoch", "averaged")
+    assert table.rows[0] == ("1", "5.0 %")
+    assert table.rows[-1] == ("20", "100.0 %")
+    assert all(percent(int(epoch) / 20) == value for epoch, value in table.rows)
+
+
+def test_settings_say_where_they_come_from(run: Path) -> None:
+    resolved = (run / "config.yaml").read_text().replace("encoder: auto", "encoder: wrn-10-1")
+    (run / "resolved.yaml").write_text(resolved)
+    reasons = {"network.encoder": "wrn-10-1 (8-pixel images)", "method.neighbours": "45 (n; 30 clusters)"}
+    (run / "data.json").write_text(json.dumps({"auto": reasons}))
+    rows = {name: (value, origin) for name, value, origin in collect.settings_of(read_record(run))}
+    assert rows["network.encoder"] == ("wrn-10-1", "auto: 8-pixel images")
+    assert rows["method.neighbours"] == ("45", "auto: n; 30 clusters")
+    assert rows["data.labels_per_class"] == ("2", "asked for")
+    assert rows["method.alpha"] == ("0.8", "")
+
+
+def test_where_one_opinion_knew_better(table: LabelTable) -> None:
+    found = gallery.knew_better(table)
+    assert found is not None
+    by_title = {strip.title: strip.rows.tolist() for strip in found.strips}
+    # row 5: classifier bee (right), cluster cow; row 2: classifier ant, cluster bee (right); row 3: cluster cow (right)
+    assert by_title["1 images: the classifier was right, the cluster wrong"] == [5]
+    assert by_title["2 images: the cluster was right, the classifier wrong"] == [2, 3]
+
+
+def test_without_truth_nobody_is_said_to_be_right(tmp_path: Path) -> None:
+    write_labels(tmp_path / "labels.csv", [row | {"truth": ""} for row in ROWS])
+    found = gallery.knew_better(read_labels(tmp_path / "labels.csv"))
+    assert found is not None
+    assert found.title == "Where classifier and cluster disagree"
+    assert "not known" in found.note
+    assert found.strips[0].rows.tolist() == [3, 2, 5]
+
+
+def test_the_most_prototypical_images_agree_with_their_prototype(table: LabelTable) -> None:
+    found = gallery.prototypical(table)
+    assert found is not None
+    assert {strip.title: strip.rows.tolist() for strip in found.strips} == {"ant": [0, 1], "bee": [3, 2], "cow": [4]}
+
+
+def test_images_to_look_at_come_in_their_order_with_a_reason(table: LabelTable) -> None:
+    assert gallery.to_review(table).tolist() == [5, 2, 3]
+    assert gallery.reason(table, 5) == "classifier says bee; nearest prototype says bee"
+    assert gallery.reason(table, 3) == "cluster says cow"
+    assert gallery.reason(table, 0) == "only 99 % sure"
+
+
+def test_the_headline_never_calls_agreement_accuracy(tmp_path: Path) -> None:
+    rows = [row | {"truth": ""} for row in ROWS]
+    run = write_run(tmp_path / "run", NAMES, rows, truth=False, test=False)
+    found = headline(read_record(run), read_labels(run / "labels.csv"))
+    assert "not known" in found.sentence
+    assert "Agreement is not accuracy" in found.caution
+    assert {card.name for card in found.cards} == {"agreement", "accepted", "to look at"}
+    assert "not known" in next(card.note for card in found.cards if card.name == "accepted")
+
+
+def test_the_headline_gives_the_interval(run: Path, table: LabelTable) -> None:
+    found = headline(read_record(run), table)
+    low, high = wilson_interval(0.775, 26)
+    assert f"77.5 % (95 % interval {percent(low)} to {percent(high)})" in found.sentence
+    assert found.status == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("file,refined\na,b\n", "lacks the columns"), ("", "lacks the columns"), (None, "row 1 has 1 cells")],
+)
+def test_damaged_labels_are_named(run: Path, text: str | None, message: str) -> None:
+    file = run / "labels.csv"
+    file.write_text(file.read_text().splitlines()[0] + "\nonly\n" if text is None else text)
+    with pytest.raises(RunError, match=message):
+        read_labels(file)

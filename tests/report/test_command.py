@@ -1,0 +1,54 @@
+"""report.html of real runs: made by training, and again by the command."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from protocon.engine.fit import fit
+from protocon.engine.runfolder import RunFolder
+from protocon.report import page
+from tests.commands import run_command
+from tests.engine.runs import small_config
+
+
+def test_training_leaves_a_report_and_the_command_makes_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = small_config("epochs=2", "report=true", labels_per_class=4)
+    run = Path(fit(config, out=tmp_path, console=Console(quiet=True))["run"])
+    made = (run / "report.html").read_text()
+    assert "data:image/png" in made  # thumbnails of the training images
+    assert "of the test images right from 40 labels" in made
+    done = run_command(monkeypatch, capsys, "report", str(run), "--json", "--out", str(tmp_path / "again.html"))
+    assert done.code == 0, done.err
+    assert done.json["report"] == str(tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_text() == made
+    many = run_command(monkeypatch, capsys, "report", *[str(run)] * 5, "--out", str(tmp_path / "deep" / "five.html"))
+    assert many.code == 0, many.err
+    assert "5 runs compared" in (tmp_path / "deep" / "five.html").read_text()
+
+
+def test_a_report_that_cannot_be_drawn_does_not_lose_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> str:
+        raise ZeroDivisionError("no ink")
+
+    monkeypatch.setattr(page, "build_page", fail)
+    console = Console(record=True, file=io.StringIO(), width=300)
+    config = small_config("epochs=1", "report=true", method="supervised")
+    run = Path(fit(config, out=tmp_path / "runs", console=console)["run"])
+    assert RunFolder(run).finished()
+    assert not (run / "report.html").exists()
+    said = console.export_text()
+    assert "no ink" in said
+    assert f"protocon report {run}" in said
+
+
+def test_what_is_no_run_is_a_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = run_command(monkeypatch, capsys, "report", str(tmp_path))
+    assert done.code == 1
+    assert "is not a run folder" in done.err
+    assert "Traceback" not in done.err
