@@ -1,18 +1,23 @@
 """Same seed, same bits; stopped and resumed, the same bits again."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from lightning_fabric.plugins.precision import MixedPrecision
 
 from protocon.engine import saving
-from protocon.engine.checkpoint import load_checkpoint, save_checkpoint
+from protocon.engine.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from protocon.engine.fabric import build_fabric
 from protocon.engine.fit import resume_run
 from protocon.engine.runfolder import RunFolder
+from protocon.engine.session import prepare
+from protocon.engine.trainer import Trainer, build_trainer
 from protocon.errors import RunError
 from protocon.methods import METHODS
-from tests.engine.runs import quiet, small_run
+from tests.engine.runs import quiet, small_config, small_run
 
 EPOCHS = 4
 WARMUP = f"centroid_warmup={EPOCHS // 2}"  # both centroid schedules are in the run
@@ -78,6 +83,24 @@ def test_two_runs_are_identical_and_another_seed_is_not(tmp_path: Path) -> None:
     ]
     assert_same_run(runs[0], runs[1])
     assert (runs[0] / "metrics.jsonl").read_bytes() != (runs[2] / "metrics.jsonl").read_bytes()
+
+
+def test_the_scale_of_half_precision_is_saved() -> None:
+    """It grows and shrinks during training; 16-mixed itself needs a GPU, its scaler does not."""
+
+    def trainer_with_scale(scale: float) -> Trainer:
+        trainer = build_trainer(prepare(small_config(method="supervised")), build_fabric(small_config()))
+        scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+        scaler.scale(torch.ones(1))  # makes its tensors
+        trainer.fabric.strategy.precision = MixedPrecision("16-mixed", "cuda", scaler)
+        return trainer
+
+    first, second = trainer_with_scale(512.0), trainer_with_scale(4.0)
+    facts = json.loads(json.dumps(first.facts()))
+    state = {f"{part}.{name}": t for part, tensors in first.state().items() for name, t in tensors.items()}
+    second.load(Checkpoint(state, facts))
+    assert second.facts() == first.facts()
+    assert facts["precision"]["scale"] == 512.0
 
 
 def test_checkpoint_holds_all_state(tmp_path: Path) -> None:

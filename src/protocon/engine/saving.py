@@ -143,7 +143,7 @@ class Saver:
         state = trainer.state() | parts
         if distributed.rank() == 0:
             _refuse_broken(state, trainer.step)
-            facts = {"step": trainer.step, "guards": self._guards.state()} | facts
+            facts = trainer.facts() | {"guards": self._guards.state()} | facts
             save_checkpoint(self._folder.checkpoints, epoch, state, facts, epoch_step=epoch_step)
         self._saved = time.monotonic()
 

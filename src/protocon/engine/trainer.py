@@ -196,8 +196,12 @@ class Trainer:
             "optimizer": optimizer_tensors(self.optimizer),
         }
 
+    def facts(self) -> dict[str, Any]:
+        """What else a resumed run needs: the step, and how half precision scales its loss by now."""
+        return {"step": self.step, "precision": self.fabric.strategy.precision.state_dict()}
+
     def load(self, checkpoint: Checkpoint) -> None:
-        """Put back what `state` gave."""
+        """Put back what `state` and `facts` gave."""
         try:
             unwrap(self.network).load_state_dict(checkpoint.part("network"))
             self.averaged.module.load_state_dict(checkpoint.part("averaged"))
@@ -209,6 +213,8 @@ class Trainer:
                 "another network, method or number of classes than it began with"
             ) from error
         self.step = int(checkpoint.facts["step"])
+        if scale := checkpoint.facts.get("precision"):  # empty but for 16-mixed
+            self.fabric.strategy.precision.load_state_dict(scale)
 
 
 def unwrap(network: nn.Module) -> nn.Module:
