@@ -237,7 +237,7 @@ def _labels(content: _Content) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]
     if names is None:
         keys = class_names = sorted_names(seen)
     else:
-        class_names = tuple(str(name) for name in names.ravel())
+        class_names = tuple(str(name) for name in _text(names).ravel())
         by_number = all(text.isdecimal() for text in seen)
         keys = tuple(map(str, range(len(class_names)))) if by_number else class_names
         if seen - set(keys):
@@ -249,12 +249,20 @@ def _labels(content: _Content) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]
     return _numbered(train, numbers), _numbered(test, numbers), class_names
 
 
+def _text(values: np.ndarray) -> np.ndarray:
+    """An array as text; bytes are read as UTF-8."""
+    try:
+        return np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values.astype(np.str_)
+    except ValueError as error:  # not UTF-8, or numbers that are no characters
+        raise DataError(f"Labels or class names that are not valid text: {error}. Save them as UTF-8.") from error
+
+
 def _as_text(y: np.ndarray) -> np.ndarray:
     """Labels as text, with empty text for unknown."""
     if y.ndim != 1:
         raise DataError(f"Labels of shape {y.shape}; expected one label for each image, (N,).")
     if y.dtype.kind in "US":
-        text = np.char.strip(y.astype(np.str_))
+        text = np.char.strip(_text(y))
         return np.where(text == str(UNKNOWN), "", text)
     if y.dtype.kind == "f":
         known = np.isfinite(y)
