@@ -47,3 +47,18 @@ def test_alone_it_is_batchnorm(name: str) -> None:
     assert isinstance(inner, SynchronisedBatchNorm)
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[key], expected[key]) for key in expected)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_checkpoints_fit_with_and_without_synchronised_norms(device: str) -> None:
+    # On CUDA it is torch's own layer; it can be built without a GPU, though not run.
+    plain = torch.nn.Sequential(*(layer for layer, _, _ in layers().values()))
+    before = {name: tensor.clone() for name, tensor in plain.state_dict().items()}
+    weights = list(plain.parameters())
+    synchronised = synchronise_norms(plain, torch.device(device))
+    kind = SynchronisedBatchNorm if device == "cpu" else torch.nn.SyncBatchNorm
+    assert all(isinstance(layer, kind) for layer in synchronised.children())
+    assert all(one is other for one, other in zip(weights, synchronised.parameters(), strict=True))
+    state = synchronised.state_dict()
+    assert list(state) == list(before)
+    assert all(torch.equal(state[name], tensor) for name, tensor in before.items())
