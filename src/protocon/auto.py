@@ -169,7 +169,7 @@ def resolve_auto(
     else:
         usual = _FROZEN_STEPS if config.network.frozen else _CPU_STEPS if is_slow(config) else _STEPS
         # A few hundred rows of features are learnt in a hundred steps.
-        target = min(_TINY_STEPS, max(60, unlabelled // 2)) if embeddings else _TINY_STEPS if tiny else usual
+        target = min(_TINY_STEPS, max(40, unlabelled // 2)) if embeddings else _TINY_STEPS if tiny else usual
         passes = max(20, math.ceil(target / steps_per_epoch))
         choose("optim", "epochs", passes, f"about {target} steps in passes of {steps_per_epoch}")
         epochs = int(config.optim.epochs)
