@@ -19,6 +19,9 @@ types: .venv/installed
 pytest: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto  # one thread a test, one worker a core
 
+bench: .venv/installed  ## quick forms of the benchmarks of speed; draws benchmarks/RESULTS.md
+	$(BIN)/python benchmarks/run_all.py
+
 format: .venv/installed  ## make the code look as `make test` wants it
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
