@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from protocon.draws import fold, normal
 
 _START = 201  # what the random start's draws are for
-_BLOCK = 1 << 13  # clusters that are compared at once: similarities to hundreds of thousands would fill the memory
+_BLOCK = 1 << 11  # clusters compared at once: similarities to hundreds of thousands would fill the memory, these fit the cache
 
 
 def assign(similarity: Tensor, duals: Tensor) -> Tensor:
@@ -178,7 +178,7 @@ class ConstrainedKMeans(nn.Module):
 
 
 def _assign_in_blocks(embeddings: Tensor, centroids: Tensor, duals: Tensor) -> tuple[Tensor, Tensor]:
-    """`assign` and the similarity without the dual, (B,) both, never holding more than B × 8,192 similarities."""
+    """`assign` and the similarity without the dual, (B,) both, never holding more than B × 2,048 similarities."""
     index = embeddings.new_zeros(len(embeddings), dtype=torch.int64)
     cosine = embeddings.new_zeros(len(embeddings))
     best = embeddings.new_full((len(embeddings),), -torch.inf)
