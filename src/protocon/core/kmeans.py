@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from protocon.draws import fold, normal
 
 _START = 201  # what the random start's draws are for
-_BLOCK = 1 << 11  # clusters compared at once: similarities to hundreds of thousands would fill the memory, these fit the cache
+# Clusters compared at once: similarities to hundreds of thousands would fill the memory, these fit the cache.
+_BLOCK = 1 << 11
 
 
 def assign(similarity: Tensor, duals: Tensor) -> Tensor:
