@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from protocon.config import build_config
 from protocon.engine.fit import fit
 from protocon.engine.runfolder import RunFolder
 from protocon.report import page
 from tests.commands import run_command
+from tests.engine.layouts import save_class
 from tests.engine.runs import small_config
+from tests.report.folders import write_run
 
 
 def test_training_leaves_a_report_and_the_command_makes_the_same(
@@ -28,6 +31,27 @@ def test_training_leaves_a_report_and_the_command_makes_the_same(
     many = run_command(monkeypatch, capsys, "report", *[str(run)] * 5, "--out", str(tmp_path / "deep" / "five.html"))
     assert many.code == 0, many.err
     assert "5 runs compared" in (tmp_path / "deep" / "five.html").read_text()
+
+
+def test_images_that_are_gone_since_appear_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photos = tmp_path / "photos"
+    save_class(photos, 0, 12)
+    save_class(photos, 1, 12, first=12)
+    (photos / "labels.csv").write_text("file,label\n000.png,red\n001.png,red\n012.png,blue\n013.png,blue\n")
+    overrides = ("epochs=1", "image_size=16", "encoder=wrn-10-1", "tensorboard=false", "neighbours=5", "batch_size=4")
+    config = build_config(settings={"data": {"name": "folder", "root": photos}}, overrides=overrides)
+    run = Path(fit(config, out=tmp_path / "runs", console=Console(quiet=True))["run"])
+    assert 'alt="image 003.png"' in (run / "report.html").read_text()
+    content = (photos / "003.png").read_bytes()
+    (photos / "003.png").write_bytes(content[: len(content) // 2])
+    done = run_command(monkeypatch, capsys, "report", str(run))
+    assert done.code == 0, done.err
+    page = (run / "report.html").read_text()
+    assert 'alt="image 003.png"' not in page
+    assert "003.png" in page
+    assert 'alt="image 004.png"' in page
 
 
 def test_a_report_that_cannot_be_drawn_does_not_lose_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,6 +72,11 @@ def test_a_report_that_cannot_be_drawn_does_not_lose_the_run(tmp_path: Path, mon
 def test_what_is_no_run_is_a_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "file").write_text("")
+    write_run(tmp_path / "run", ("a", "b"), None, epochs=1, clusters=False)
+    blocked = run_command(monkeypatch, capsys, "report", str(tmp_path / "run"), "--out", str(tmp_path / "file" / "x"))
+    assert blocked.code == 1
+    assert "cannot create the folder" in blocked.err
     done = run_command(monkeypatch, capsys, "report", str(tmp_path))
     assert done.code == 1
     assert "is not a run folder" in done.err

@@ -7,6 +7,7 @@ import typer
 
 from protocon.commands.console import emit
 from protocon.commands.options import AsJson, Debug
+from protocon.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     from protocon.data.imageset import ImageSet
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, finished or not; several are laid over each other.")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="HTML file to write; by default report.html in the (first) run folder.")
+        Path | None,
+        typer.Option(
+            "--out", help="HTML file; by default report.html in the run, or comparison.html in the first of several."
+        ),
     ] = None,
     as_json: AsJson = False,
     debug: Debug = False,  # noqa: ARG001
@@ -27,7 +31,10 @@ def report(
 
     page = build_page(runs, images=_images)
     file = out or (runs[0] / ("report.html" if len(runs) == 1 else "comparison.html"))
-    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot create the folder {file.parent}: {error.strerror or error}") from error
     write_bytes(file, page.encode())
     emit(
         as_json,
@@ -37,8 +44,13 @@ def report(
 
 
 def _images(record: "Record") -> "ImageSet | None":
-    """The run's training images, as its settings find them."""
+    """The run's training images, as its settings find them; files are decoded only where they are shown."""
     from protocon.config import validate
     from protocon.engine.session import load_data
 
-    return load_data(validate(record.asked)).train
+    config = validate(record.asked)
+    lazy = config.data.model_copy(update={"storage": "stream", "bad_files": "error"})
+    try:
+        return load_data(config.model_copy(update={"data": lazy})).train
+    except ConfigError:  # a source whose images are no files
+        return load_data(config).train
