@@ -166,7 +166,8 @@ class ProtoConClassifier(
 
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest class of each sample, (n,)."""
-        labels: np.ndarray = self.classes_[self._ask(X).probabilities.argmax(1)]
+        best = self._ask(X).probabilities.argmax(1)  # first, for it says so if nothing is fitted
+        labels: np.ndarray = self.classes_[best]
         return labels
 
     def transform(self, X: Any) -> np.ndarray:
