@@ -331,4 +331,4 @@ def test_more_clusters_than_fit_a_block_are_assigned_as_if_they_did(
     blocked = kmeans.assign(rows)
     assert torch.equal(blocked.index, whole.index)
     torch.testing.assert_close(blocked.similarity, whole.similarity)
-    assert len(whole.index.unique()) > 5
+    assert len(set(whole.index.flatten().tolist())) > 5

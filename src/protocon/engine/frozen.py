@@ -53,7 +53,8 @@ def cached_views(
     missing = table.missing()
     ready = table.chunks - len(missing)
     kept = f"{len(images):,} images × {len(views)} views ({table.nbytes / 2**20:.0f} MiB) in {table.folder}"
-    if not missing:
+    # Machines may differ in what they have: all compute, or none, because they wait for each other.
+    if not distributed.largest(len(missing), encoder.mean.device):
         console.print(f"features of {kept}", highlight=False, markup=False, soft_wrap=True)
     else:
         done = min(ready * table.chunk, len(images))

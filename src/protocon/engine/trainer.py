@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from lightning_fabric import Fabric
@@ -229,7 +229,7 @@ def build_trainer(session: Session, fabric: Fabric) -> Trainer:
     config = session.config
     torch.use_deterministic_algorithms(True, warn_only=True)
     # Nothing here reads memory it has not written; filling all of it first costs a sixth of a step.
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     device = fabric.device
     network: nn.Module = session.network.to(device)
     if distributed.world_size() > 1 and config.run.sync_batchnorm:
@@ -237,7 +237,7 @@ def build_trainer(session: Session, fabric: Fabric) -> Trainer:
     session.method.to(device)
     optimizer = build_optimizer(network, config.optim)
     # The compiled network shares its weights with the bare one.
-    ready = torch.compile(network) if config.run.compile else network
+    ready = cast(nn.Module, torch.compile(network)) if config.run.compile else network
     wrapped, wrapped_optimizer = fabric.setup(ready, optimizer)
     # Copied after the set-up, which may change the weights' precision.
     averaged = AveragedNetwork(

@@ -2,25 +2,25 @@
 
 import numpy as np
 
-from protocon.augment.fused.kernels import kernel
+from protocon.augment.fused.kernels import Scalar, kernel
 
 Array = np.ndarray
 
 
 @kernel
-def level_of(value: float) -> int:
+def level_of(value: Scalar) -> Scalar:
     """The fraction of a level dropped, as PIL does."""
     return np.uint8(np.int32(min(max(value, np.float32(0.0)), np.float32(255.0))))
 
 
 @kernel
-def grey_level(red: int, green: int, blue: int) -> int:
+def grey_level(red: Scalar, green: Scalar, blue: Scalar) -> Scalar:
     """ITU-R 601-2 in 16 bits, as of `Image.convert("L")`."""
     return (np.int32(red) * 19595 + np.int32(green) * 38470 + np.int32(blue) * 7471 + 32768) >> 16
 
 
 @kernel
-def blend(degenerate: float, level: float, factor: float) -> int:
+def blend(degenerate: Scalar, level: Scalar, factor: Scalar) -> Scalar:
     """Between a degenerate level (factor 0) and the image's (factor 1)."""
     return level_of((level - degenerate) * factor + degenerate)
 
@@ -41,7 +41,7 @@ def autocontrast(image: Array) -> None:
 
 
 @kernel
-def brightness(image: Array, factor: float) -> None:
+def brightness(image: Array, factor: Scalar) -> None:
     """Darken towards black."""
     flat = image.ravel()
     for i in range(len(flat)):
@@ -49,7 +49,7 @@ def brightness(image: Array, factor: float) -> None:
 
 
 @kernel
-def desaturate(image: Array, factor: float) -> None:
+def desaturate(image: Array, factor: Scalar) -> None:
     """Towards grey; one channel is grey already."""
     if len(image) == 3:
         red, green, blue = image[0].ravel(), image[1].ravel(), image[2].ravel()
@@ -61,7 +61,7 @@ def desaturate(image: Array, factor: float) -> None:
 
 
 @kernel
-def contrast(image: Array, factor: float) -> None:
+def contrast(image: Array, factor: Scalar) -> None:
     """Towards the mean grey level, rounded."""
     count = image[0].size
     total = 0
@@ -101,7 +101,7 @@ def equalize(image: Array) -> None:
 
 
 @kernel
-def posterize(image: Array, bits: float) -> None:
+def posterize(image: Array, bits: Scalar) -> None:
     """Keep the leading ⌊bits⌋ bits."""
     kept = min(max(int(np.floor(bits)), 1), 8)
     mask = np.uint8(256 - (1 << (8 - kept)))
@@ -111,7 +111,7 @@ def posterize(image: Array, bits: float) -> None:
 
 
 @kernel
-def solarize(image: Array, share: float) -> None:
+def solarize(image: Array, share: Scalar) -> None:
     """Invert every level at or above share · 255."""
     threshold = int(np.ceil(share * np.float32(255.0)))
     flat = image.ravel()
@@ -120,7 +120,7 @@ def solarize(image: Array, share: float) -> None:
 
 
 @kernel
-def sharpness(image: Array, factor: float, result: Array) -> None:
+def sharpness(image: Array, factor: Scalar, result: Array) -> None:
     """Blur by PIL's SMOOTH filter, into `result`; the border stays."""
     channels, height, width = image.shape
     result[:] = image

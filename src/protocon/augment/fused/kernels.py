@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import torch
 
 F = TypeVar("F", bound=Callable[..., Any])
+Scalar = Any
+"""A number of a kernel, as wide as the arrays' own: float32, uint8 or int32, which are no float or int to mypy."""
 
 
 def available() -> bool:

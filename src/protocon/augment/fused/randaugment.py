@@ -1,5 +1,8 @@
 """FixMatch's weak and strong views, an image at a time: `protocon.augment.views` and `randaugment`, level for level."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -14,7 +17,7 @@ Array = np.ndarray
 _NONE = -1
 _AUTOCONTRAST, _BRIGHTNESS, _COLOUR, _CONTRAST, _EQUALIZE, _POSTERIZE, _SHARPNESS, _SOLARIZE, _TURN, _SLIDE = range(10)
 
-CODES = {
+CODES: dict[Callable[[Tensor, Tensor], Tensor], int] = {
     tensor_colour.identity: _NONE,
     tensor_colour.autocontrast: _AUTOCONTRAST,
     tensor_colour.brightness: _BRIGHTNESS,
@@ -205,5 +208,10 @@ def strong(
     slides[:, :3] = geometry.fixed_slide(flat[:, :3], height, width)
     numbers = torch.where((codes.reshape(-1) == _TURN)[:, None], turns, slides).view(*codes.shape, 6)
     columns = (moves, codes, parameters[:, :, 0], numbers, corners)
-    arguments = (images.contiguous().numpy(), *(column.contiguous().numpy() for column in columns), side, out.numpy())
-    share_out(lambda start, stop: augment_images(*arguments, start, stop), len(images))
+    arguments: tuple[Any, ...] = (
+        images.contiguous().numpy(),
+        *(column.contiguous().numpy() for column in columns),
+        side,
+        out.numpy(),
+    )
+    share_out(lambda start, stop: augment_images(*(*arguments, start, stop)), len(images))

@@ -3,11 +3,13 @@
 The same operations as `protocon.augment.jitter` and `protocon.augment.blur`, which explain the formulas.
 """
 
+from typing import Any
+
 import numpy as np
 from torch import Tensor
 
 from protocon.augment.fused.crop import interleave, resample_image, tap_arrays
-from protocon.augment.fused.kernels import kernel, share_out
+from protocon.augment.fused.kernels import Scalar, kernel, share_out
 from protocon.augment.resize import Taps
 
 Array = np.ndarray
@@ -15,19 +17,19 @@ _SUM_STEPS = 4096.0
 
 
 @kernel
-def clamped(value: float) -> float:
+def clamped(value: Scalar) -> Scalar:
     """Into [0, 1]."""
     return min(max(value, np.float32(0.0)), np.float32(1.0))
 
 
 @kernel
-def luma(red: float, green: float, blue: float) -> float:
+def luma(red: Scalar, green: Scalar, blue: Scalar) -> Scalar:
     """Grey level (ITU-R 601-2)."""
     return np.float32(0.299) * red + np.float32(0.587) * green + np.float32(0.114) * blue
 
 
 @kernel
-def mean_luma(view: Array) -> float:
+def mean_luma(view: Array) -> Scalar:
     """Mean grey level of an image (C, P), added up as whole numbers: in any order the same."""
     pixels = view.shape[1]
     total = np.int64(0)
@@ -48,7 +50,7 @@ def mean_luma(view: Array) -> float:
 
 
 @kernel
-def mix_constant(view: Array, factor: float, constant: float) -> None:
+def mix_constant(view: Array, factor: Scalar, constant: Scalar) -> None:
     """Brightness and contrast: factor · image + constant, clamped."""
     for channel in range(view.shape[0]):
         plane = view[channel]
@@ -57,7 +59,7 @@ def mix_constant(view: Array, factor: float, constant: float) -> None:
 
 
 @kernel
-def saturate(view: Array, factor: float) -> None:
+def saturate(view: Array, factor: Scalar) -> None:
     """Saturation: factor · image + (1 − factor) · luma, clamped."""
     rest = np.float32(1.0) - factor
     red, green, blue = view[0], view[1], view[2]
@@ -69,13 +71,13 @@ def saturate(view: Array, factor: float) -> None:
 
 
 @kernel
-def ramp(hue: float, centre: float) -> float:
+def ramp(hue: Scalar, centre: Scalar) -> Scalar:
     """clamp(|hue − centre|, 1/6, 2/6)."""
     return min(max(abs(hue - centre), np.float32(1.0 / 6.0)), np.float32(2.0 / 6.0))
 
 
 @kernel
-def turn_hue(view: Array, shift: float) -> None:
+def turn_hue(view: Array, shift: Scalar) -> None:
     """Turn each pixel's hue by `shift` turns, as `protocon.augment.jitter.shift_hue`."""
     red, green, blue = view[0], view[1], view[2]
     offset = np.float32(1.0) + shift
@@ -124,7 +126,7 @@ def jitter_image(view: Array, turns: Array, factors: Array) -> None:
 
 
 @kernel
-def reflected(place: int, length: int) -> int:
+def reflected(place: int, length: int) -> Scalar:
     """Position in 0 … length − 1 of a position up to a length outside, mirrored at the borders."""
     place = abs(place)
     return length - 1 - abs(length - 1 - place)
@@ -227,10 +229,10 @@ def simclr(
         weights: float32 (n, longest radius + 1), of the blur's taps by distance.
     """
     columns = (jittered, turns, factors, greyed, radius, weights)
-    arguments = (
+    arguments: tuple[Any, ...] = (
         images.contiguous().numpy(),
         *tap_arrays(*taps),
         *(c.contiguous().numpy() for c in columns),
         out.numpy(),
     )
-    share_out(lambda start, stop: simclr_images(*arguments, start, stop), len(images))
+    share_out(lambda start, stop: simclr_images(*(*arguments, start, stop)), len(images))
