@@ -1,0 +1,113 @@
+"""Every command and every program of docs/guide.md and docs/tutorial-fashion-mnist.md is run, only on less."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from protocon.data.idx import DEBIAN_FOLDER
+from tests.commands import run_command
+from tests.test_docs_examples import DOCS, blocks
+
+GUIDE, TUTORIAL = "guide.md", "tutorial-fashion-mnist.md"
+
+
+def steps(page: str) -> list[tuple[str, str]]:
+    """Commands and programs of a page in their order, as (language, text)."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    found = re.findall(r"^```(console|python)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    ordered: list[tuple[str, str]] = []
+    for language, block in found:
+        ordered += [(language, block)] if language == "python" else [(language, line) for line in block.splitlines()]
+    return ordered
+
+
+def shorter(arguments: list[str]) -> list[str]:
+    """A command as printed, but for two epochs of small images; `train` and `compare` take minutes otherwise."""
+    if arguments[0] != "train":
+        return arguments
+    kept = list(arguments)
+    for option in ("--time-budget", "--epochs", "--image-size"):
+        if option in kept:
+            place = kept.index(option)
+            del kept[place : place + 2]
+    return [*kept, "optim.epochs=2", "data.image_size=8", "run.tensorboard=false", "optim.batch_size=8"]
+
+
+def walk(
+    page: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    names: dict[str, Any],
+    less: dict[str, str] | None = None,
+) -> list[str]:
+    """Run a page from top to bottom, with `less` in the place of some words; returns what the programs printed."""
+    printed = []
+    for language, text in steps(page):
+        if language == "python":
+            capsys.readouterr()
+            for large, small in (less or {}).items():
+                text = text.replace(large, small)
+            exec(text, names)
+            printed.append(capsys.readouterr().out)
+            continue
+        assert text.startswith("protocon "), text
+        done = run_command(monkeypatch, capsys, *shorter(shlex.split(text)[1:]))
+        assert done.code == 0, f"{text}\n{done.err}"
+    return printed
+
+
+def photographs(place: Path) -> None:
+    """Cats are dark and dogs are bright; three of each have a label."""
+    (place / "photos").mkdir()
+    (place / "new-photos").mkdir()
+    rows = ["file,label"]
+    for number in range(40):
+        bright = number % 2
+        pixels = np.random.default_rng(number).integers(0, 100, (12, 12, 3), dtype=np.uint8) + 150 * bright
+        Image.fromarray(pixels.astype(np.uint8)).save(place / "photos" / f"{number:02}.jpg")
+        if number < 16:
+            rows.append(f"{number:02}.jpg,{('cat', 'dog')[bright]}")
+    (place / "photos" / "labels.csv").write_text("\n".join(rows) + "\n")
+    Image.new("RGB", (30, 20), (240, 240, 240)).save(place / "new-photos" / "one.jpg")
+    Image.new("RGB", (20, 30), (20, 20, 20)).save(place / "new-photos" / "two.png")
+
+
+def test_the_guide_from_top_to_bottom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photographs(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    served, learnt = walk(GUIDE, monkeypatch, capsys, names=names)
+    assert len([text for language, text in steps(GUIDE) if language == "console"]) >= 9
+    assert re.fullmatch(r"\['(cat|dog)', '(cat|dog)'\]\n", served)
+    assert len(re.findall(r"\d", learnt)) == 15
+    for file in ("new-labels.csv", "photos.onnx", "photos.pt", "photos.safetensors", "digits.safetensors"):
+        assert Path(file).is_file()
+    assert len(Path("new-labels.csv").read_text().splitlines()) == 3
+
+
+def test_the_labels_of_the_guide_are_read(tmp_path: Path) -> None:
+    from protocon.data.labelfile import read_label_table
+
+    (text,) = blocks(GUIDE, "csv")
+    (tmp_path / "labels.csv").write_text(text)
+    assert read_label_table(tmp_path / "labels.csv").problems == []
+
+
+@pytest.mark.skipif(not DEBIAN_FOLDER.is_dir(), reason="Debian's dataset-fashion-mnist is not installed")
+def test_the_tutorial_from_top_to_bottom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With 120 images instead of 1,500 and 20 new ones instead of 500."""
+    monkeypatch.chdir(tmp_path)
+    less = {"COUNT = 1500": "COUNT = 120", "NEW = 500": "NEW = 20"}
+    printed = walk(TUTORIAL, monkeypatch, capsys, names={}, less=less)
+    assert len(list(Path("clothes").glob("*.png"))) == 120
+    assert any(re.search(r"\d+\.\d %", output) for output in printed)
