@@ -17,18 +17,21 @@ ROOMS = (
     "references",
     "augment",
     "networks",
+    "features",
     "core",
     "methods",
     "config",
     "auto",
+    "report",
     "engine",
     "estimator",
     "export",
     "results",
+    "commands",
     "cli",
     "__main__",
 )
-FOUNDATIONS = ("draws", "types", "errors", "distributed")
+FOUNDATIONS = ("allocator", "draws", "durable", "duration", "types", "errors", "distributed")
 
 
 def test_public_names_resolve() -> None:
