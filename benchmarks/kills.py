@@ -27,7 +27,7 @@ def by_time(zygote: Zygote, folder: Path, kills: int) -> dict[str, Any]:
     seconds = time.monotonic() - began
     places: list[str] = []
     finished = 0
-    out = folder / "0"
+    out = folder / "run-0"
     for moment in moments(seed=11):
         left = kills - len(places)
         ended = zygote.run(*command.arguments(out), after=moment * seconds / 4 if left > 0 else None)
@@ -40,7 +40,7 @@ def by_time(zygote: Zygote, folder: Path, kills: int) -> dict[str, Any]:
         finished += 1
         if left <= 0:
             break
-        out = folder / str(len(places))
+        out = folder / f"run-{finished}"  # a finished run has nothing left to lose
     return {"kills": len(places), "different_places": len(set(places)), "runs_finished_and_identical": finished}
 
 
@@ -53,7 +53,7 @@ def by_event(zygote: Zygote, folder: Path, kills: int) -> dict[str, Any]:
         command = Command(tuple(embeddings(folder / method)), method)
         events = whole(zygote, command, folder / method / "whole").events
         wanted = kills // len(METHODS) + (number < kills % len(METHODS))
-        out = folder / method / "0"
+        out = folder / method / "run-0"
         while counts[method] < wanted:
             ended = zygote.run(*command.arguments(out), at_event=int(next(chance) * events))
             if ended.code == -signal.SIGKILL:
@@ -64,7 +64,7 @@ def by_event(zygote: Zygote, folder: Path, kills: int) -> dict[str, Any]:
                 raise RuntimeError(ended.output)
             assert_same_run(folder / method / "whole" / "run", out / "run")
             finished += 1
-            out = folder / method / str(counts[method])
+            out = folder / method / f"run-{finished}"
         ended = zygote.run(*command.arguments(out))
         if ended.code != 0:
             raise RuntimeError(ended.output)
