@@ -19,7 +19,8 @@ _BACKWARD_FACTOR = 2.5
 
 _TIMED_SECONDS = 2.0
 _LONGEST_STEP = 3.0
-"""A step that seems to take longer than this many seconds is not timed, but reckoned from one image."""
+"""A step that seems to take longer than this many seconds is not timed, but reckoned from a few images."""
+_TRIED_IMAGES = 8
 
 
 def describe_plan(config: RunConfig, bundle: DataBundle | None = None, *, timed: bool = False) -> dict[str, Any]:
@@ -45,15 +46,18 @@ def _time(session: Session) -> str:
         return "not known before the features of the frozen encoder are there"
     config, resolved = session.config, session.resolved
     batch = int(config.optim.batch_size) * (1 + config.optim.mu)
-    image = torch.zeros(1, *session.input_shape)
+    images = torch.zeros(_TRIED_IMAGES, *session.input_shape)
+    taken = []
     with torch.no_grad():
-        session.network.eval()(image)
-        began = time.perf_counter()
-        session.network(image)
-        alone = time.perf_counter() - began
+        session.network.eval()
+        for _ in range(3):  # the first warms up, and another program may be in the way of one
+            began = time.perf_counter()
+            session.network(images)
+            taken.append(time.perf_counter() - began)
+    alone = min(taken) / len(images)
     rough = 4 * batch * alone  # a forward pass of all, forward and backward of most
     if rough > _LONGEST_STEP:
-        return f"roughly {show_duration(rough * session.total_steps)} (reckoned from one image on the CPU)"
+        return f"roughly {show_duration(rough * session.total_steps)} (reckoned from a few images on the CPU)"
     speed = measure(session, build_fabric(config), seconds=_TIMED_SECONDS)
     total = speed.total(resolved.total_epochs, resolved.steps_per_epoch)
     return f"about {show_duration(total)} ({speed.step:.2g} s a step, measured)"
