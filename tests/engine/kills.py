@@ -85,6 +85,7 @@ def assert_same_run(first: Path, second: Path) -> None:
         assert (first / file).is_file() == (second / file).is_file(), file
         if (first / file).is_file():
             assert (first / file).read_bytes() == (second / file).read_bytes(), file
+    assert (first / "report.html").is_file() == (second / "report.html").is_file()
     assert _without_times(first) == _without_times(second)
     assert not list(second.rglob(".*")), "something half-written was left"
 

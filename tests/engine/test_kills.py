@@ -88,6 +88,19 @@ def test_killed_between_any_two_writes_of_digits(
     assert_same_run(run, tmp_path / "run")
 
 
+def test_killed_while_the_report_is_drawn(zygote: Zygote, tmp_path: Path) -> None:
+    """The result is there by then; the report must still come."""
+    command = Command((*embeddings(tmp_path), "run.report=true"), "supervised")
+    whole(zygote, command, tmp_path / "whole")
+    for last in ("result.json", "report.html", "run.lock"):
+        out = tmp_path / f"before-{last}"
+        assert zygote.run(*command.arguments(out), before_file=last).code == -signal.SIGKILL
+        assert (out / "run" / "result.json").is_file() == (last != "result.json")
+        assert zygote.run(*command.arguments(out)).code == 0
+        assert (out / "run" / "report.html").is_file()
+        assert_same_run(tmp_path / "whole" / "run", out / "run")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_the_whole_group_leaves_the_reading_processes_alone(
     zygote: Zygote, tmp_path: Path, number: int

@@ -62,6 +62,7 @@ class Zygote:
         after: float | None = None,
         signal_number: int = signal.SIGKILL,
         at_event: int | None = None,
+        before_file: str | None = None,
         once: Path | None = None,
     ) -> Ended:
         """`protocon ARGUMENTS`.
@@ -71,6 +72,7 @@ class Zygote:
             after: send it a signal after so many seconds.
             signal_number: which.
             at_event: let it kill itself just before this step or file operation, counted from 0; −1 only counts.
+            before_file: let it kill itself just before a file of this name, written aside, is renamed to it.
             once: send its whole process group a signal, once this file exists.
         """
         assert self._process.stdin is not None
@@ -81,6 +83,7 @@ class Zygote:
             "after": after,
             "signal": int(signal_number),
             "at_event": at_event,
+            "before_file": before_file,
             "once": None if once is None else str(once),
         }
         self._process.stdin.write(json.dumps(request) + "\n")
@@ -143,7 +146,8 @@ def _be_protocon(request: dict[str, Any], counter: Path) -> None:
     try:
         from protocon.cli import main
 
-        count = _watch(request["at_event"]) if request["at_event"] is not None else lambda: 0
+        watches = request["at_event"] is not None or request["before_file"] is not None
+        count = _watch(request["at_event"], request["before_file"]) if watches else lambda: 0
         sys.argv = ["protocon", *request["arguments"]]
         try:
             main()
@@ -161,8 +165,8 @@ def _be_protocon(request: dict[str, Any], counter: Path) -> None:
     os._exit(code)
 
 
-def _watch(at_event: int) -> Callable[[], int]:
-    """Count training steps and everything that changes the disk for good; die just before number `at_event`."""
+def _watch(at_event: int | None, before_file: str | None) -> Callable[[], int]:
+    """Count training steps and everything that changes the disk for good; die just before a number or a file."""
     from protocon.engine.trainer import Trainer
 
     done = 0
@@ -170,7 +174,8 @@ def _watch(at_event: int) -> Callable[[], int]:
     def watched(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             nonlocal done
-            if done == at_event:
+            named = before_file is not None and any(str(argument).endswith(f"/{before_file}") for argument in args)
+            if done == at_event or named:
                 os.kill(os.getpid(), signal.SIGKILL)
             done += 1
             return function(*args, **kwargs)

@@ -21,6 +21,7 @@ from protocon.engine.budget import within_budget
 from protocon.engine.fabric import build_fabric
 from protocon.engine.frozen import with_features
 from protocon.engine.lock import locked
+from protocon.engine.outputs import draw_report
 from protocon.engine.pins import Continued, carry_on, pin
 from protocon.engine.runfolder import RunFolder
 from protocon.engine.session import Session, load_data, prepare
@@ -83,6 +84,8 @@ def fit(
     begun = fabric.broadcast(begun, src=0)
     if begun is not None and begun.finished:
         say(f"{begun.folder.path} is finished; nothing to do")
+        if distributed.rank() == 0:
+            _tidy(begun, console, say)
         return begun.folder.result()
     if resume and begun is None:
         say(f"no run {path} to resume; starting it")
@@ -137,6 +140,21 @@ def _prepare(config: RunConfig, begun: Continued | None, console: Console) -> Se
     with bar(console) as progress:
         bundle = load_data(settings, progress)
     return _pinned(prepare(settings, bundle, split_file=None if begun is None else begun.folder.split_file))
+
+
+def _tidy(begun: Continued, console: Console, say: Callable[[str], None]) -> None:
+    """Make up for what a process that was killed right after the result could not do any more: the report."""
+    folder = begun.folder
+    half_done = folder.unfinished()
+    if not half_done and (
+        folder.report_file.is_file() or not begun.asked.run.report or not folder.split_file.is_file()
+    ):
+        return
+    with locked(folder.path, say):
+        folder.clear_unfinished()
+        if begun.asked.run.report and not folder.report_file.is_file():
+            say("but it has no report yet; drawing it")
+            draw_report(folder, _prepare(begun.asked, begun, console), console)
 
 
 def _pinned(session: Session) -> Session:

@@ -154,9 +154,13 @@ class RunFolder:
         """Add one line to a JSONL file."""
         append_line(file, json.dumps(row))
 
+    def unfinished(self) -> list[Path]:
+        """Files that a killed process had begun to write."""
+        return [*self.path.glob(unfinished_name("*")), *self.checkpoints.glob(unfinished_name("*"))]
+
     def clear_unfinished(self) -> None:
-        """Remove what a killed process had begun to write: it never got its name, so nobody will ask for it."""
-        for file in (*self.path.glob(unfinished_name("*")), *self.checkpoints.glob(unfinished_name("*"))):
+        """Remove them: they never got their names, so nobody will ask for them."""
+        for file in self.unfinished():
             file.unlink(missing_ok=True)
 
     def keep_epochs(self, epochs: int, say: Callable[[str], None]) -> None:
