@@ -78,3 +78,14 @@ def test_a_view_is_the_same_in_any_batch() -> None:
     images, keys = photos(6, 40), some_keys(6)
     for view in (SimCLRView(32, engine="numba"), RandAugmentView(WEAK, engine="numba")):
         assert torch.equal(view(images, keys)[3:], view(images[3:], keys[3:]))
+
+
+def test_strong_views_of_crops_are_the_same_but_for_the_crops_rounding() -> None:
+    images, keys = KINDS["large"], some_keys(12)
+    crop, fast = RandomCropFlip(64), RandomCropFlip(64, engine="numba")
+    cropped = fast.pixels(images, keys)
+    assert (cropped.int() - crop.pixels(images, keys).int()).abs().max() <= 1
+    # On the very same crops the operations are exact.
+    expected = RandAugmentView(None).pixels(cropped, keys)
+    got = RandAugmentView(fast, engine="numba")(images, keys)
+    assert torch.equal((got * 255).round().to(torch.uint8), expected)

@@ -23,7 +23,7 @@ from protocon.augment.batches import (
     write_pixels,
 )
 from protocon.augment.slots import Slot
-from protocon.augment.views import WeakView
+from protocon.augment.views import RandomCropFlip, WeakView
 from protocon.draws import uniform
 from protocon.errors import ConfigError
 
@@ -140,14 +140,19 @@ class RandAugmentView:
         """Whether the weak view and all of the pool are among the compiled kernels."""
         from protocon.augment.fused.randaugment import CODES
 
-        return isinstance(self.weak, WeakView) and all(entry.apply in CODES for entry in self.pool)
+        known = isinstance(self.weak, WeakView | RandomCropFlip)
+        return known and all(entry.apply in CODES for entry in self.pool)
 
     def _fused(self, images: Tensor, keys: Tensor) -> Tensor:
         """The same views by the compiled kernels."""
         from protocon.augment.fused.randaugment import CODES, strong
 
-        if not isinstance(self.weak, WeakView):
-            raise TypeError("the compiled kernels begin with a WeakView")
+        if isinstance(self.weak, WeakView):
+            moves = self.weak.moves(keys, images.shape)
+        else:
+            # Cropped beforehand, and then not moved.
+            images = images if self.weak is None else self.weak.pixels(images, keys)
+            moves = torch.zeros(len(images), 2, dtype=torch.int64)
         draws = self.draw(keys)
         codes = torch.tensor([CODES[entry.apply] for entry in self.pool])[draws.operation]
         units = torch.tensor([[*entry.unit, 0.0, 0.0, 0.0][:3] for entry in self.pool])[draws.operation]
@@ -155,7 +160,7 @@ class RandAugmentView:
         view = torch.empty((len(images), *images.shape[2:], images.shape[1]), dtype=torch.float32)
         strong(
             images,
-            self.weak.moves(keys, images.shape),
+            moves,
             view,
             codes=torch.where(draws.applied, codes, -1),
             parameters=draws.magnitude[:, :, None] * units,
