@@ -30,7 +30,10 @@ def by_time(zygote: Zygote, folder: Path, kills: int) -> dict[str, Any]:
     out = folder / "run-0"
     for moment in moments(seed=11):
         left = kills - len(places)
-        ended = zygote.run(*command.arguments(out), after=moment * seconds / 4 if left > 0 else None)
+        # One in four comes anywhere from the start of the process on, the others once training has begun.
+        training = out / "run" if len(places) % 4 else None
+        after = moment * seconds / 4 if left > 0 else None
+        ended = zygote.run(*command.arguments(out), after=after, training_in=training)
         if ended.code == -signal.SIGKILL:
             places.append(where(out))
             continue

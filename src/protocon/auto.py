@@ -10,6 +10,7 @@ from protocon.augment.fused import kernels
 from protocon.config import RunConfig
 from protocon.data.sources import OWN
 from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
+from protocon.networks import packaged
 
 Choose = Callable[[str, str, object, str], None]
 """Section, key, value and reason: sets what is `auto`."""
@@ -26,15 +27,22 @@ _WIDE = 128
 _LARGEST_SIDE = 224
 _CPU_SIDE = 32
 _CPU_REASON = (
-    "larger ones would take hours with an encoder trained from nothing on a CPU; change it with --image-size, or give "
-    "--weights with --frozen"
+    "larger ones would take hours with an encoder trained from nothing on a CPU; change it with --image-size, or, for "
+    "photographs, take --frozen"
 )
 _FROZEN_SIDE = 128
 _FROZEN_RETENTION = 0.2
 _FROZEN_NEIGHBOURS = 50
 _FROZEN_STEPS = 1300
+_FEWEST_FROZEN_STEPS = 300
+_MOST_COMPONENTS = 256
+_FEWEST_COMPONENTS = 32
+_IMAGES_A_COMPONENT = 16
+"""Of fewer images a principal component says more of the images than of their classes."""
 _MANY_VIEWS = 30_000
 """Images up to which several views of each are cheap enough."""
+_WORTH_COMPILING = 5000
+"""A frozen encoder sees views only once: of fewer images they are there before kernels are compiled."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +63,28 @@ def image_size_for(native: int, *, frozen: bool = False) -> int:
     return max(native, _FROZEN_SIDE if frozen else 16)
 
 
+def _with_packaged_weights(config: RunConfig, reasons: dict[str, str]) -> RunConfig:
+    """A frozen encoder without weights gets those of the installed package, unless another encoder is asked for."""
+    network = config.network
+    if not network.frozen or network.pretrained or network.weights or network.encoder not in ("auto", packaged.ENCODER):
+        return config
+    file = packaged.packaged_weights()
+    if file is None:
+        return config
+    reasons["network.encoder"] = f"{packaged.ENCODER} (frozen encoder; its ImageNet weights are installed)"
+    return config.model_copy(
+        update={"network": network.model_copy(update={"encoder": packaged.ENCODER, "weights": file})}
+    )
+
+
 def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int, classes: int | None) -> None:
     """Views and heads on a frozen encoder. Called before the choices for images, and so the ones that count."""
     few = unlabelled <= _MANY_VIEWS
     count, frozen = f"{unlabelled} unlabelled images", "frozen encoder"
+    components = min(_MOST_COMPONENTS, max(_FEWEST_COMPONENTS, unlabelled // _IMAGES_A_COMPONENT))
+    choose("network", "components", components, count)
+    if unlabelled < _WORTH_COMPILING:
+        choose("views", "engine", "torch", count)
     choose("views", "weak", "crop", frozen)
     choose("views", "crop_scale", 0.5, f"{frozen}: mild crops")
     choose("views", "strong", "randaugment", frozen)
@@ -151,6 +177,7 @@ def resolve_auto(
 
     kind = "embeddings" if embeddings else f"{side}-pixel images"
     if config.network.frozen:
+        config = config if embeddings else _with_packaged_weights(config, reasons)
         _choose_for_features(choose, config, unlabelled=unlabelled, classes=classes)
     if embeddings:
         choose("network", "encoder", "mlp-512" if shape[0] >= _WIDE else "mlp-128", f"{kind} of {shape[0]}")
@@ -167,7 +194,8 @@ def resolve_auto(
         epochs = math.ceil(config.optim.total_steps / steps_per_epoch)
         reasons["optim.epochs"] = f"{epochs} ({config.optim.total_steps} steps in passes of {steps_per_epoch})"
     else:
-        usual = _FROZEN_STEPS if config.network.frozen else _CPU_STEPS if is_slow(config) else _STEPS
+        few = min(_FROZEN_STEPS, max(_FEWEST_FROZEN_STEPS, 4 * unlabelled // 5))
+        usual = few if config.network.frozen else _CPU_STEPS if is_slow(config) else _STEPS
         # A few hundred rows of features are learnt in a hundred steps.
         target = min(_TINY_STEPS, max(40, unlabelled // 2)) if embeddings else _TINY_STEPS if tiny else usual
         passes = max(20, math.ceil(target / steps_per_epoch))

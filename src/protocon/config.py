@@ -108,8 +108,9 @@ class NetworkConfig(_Section):
     frozen: bool = False
     """Leave the encoder's weights as they are: features of several views of every image are computed once and kept on
     disk, and only the heads train. Minutes instead of hours; needs pretrained weights."""
-    components: Annotated[int, Field(ge=1)] = 256
-    """Frozen encoder: principal components of its features that the heads learn from; all where it has fewer."""
+    components: Annotated[int, Field(ge=1)] | Auto = "auto"
+    """Frozen encoder: principal components of its features that the heads learn from; all where it has fewer. auto is
+    a sixteenth of the number of images, between 32 and 256."""
     hidden: Annotated[int, Field(ge=0)] | Auto = "auto"
     """Frozen encoder: width of a trained layer between its features and the heads; 0 leaves it out."""
     projection_dim: int | Auto = "auto"

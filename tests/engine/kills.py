@@ -22,7 +22,10 @@ SAME_FILES = (
     "model.safetensors",
 )
 SAME_IF_THERE = ("classes.jsonl", "warnings.jsonl", "clusters.json", "evaluation.json")
-SMALL_DIGITS = ("--data", "digits", "--labels-per-class", "2", "image_size=8", "batch_size=32", "mu=4", "epochs=6")
+SMALL_DIGITS = (
+    *("--data", "digits", "--labels-per-class", "2"),
+    *("image_size=8", "batch_size=32", "mu=4", "epochs=6", "report=false"),
+)
 OFTEN = "checkpoint_minutes=0.0005"  # 30 ms: about every step
 
 
@@ -35,7 +38,17 @@ def embeddings(folder: Path) -> list[str]:
     known = np.where(np.arange(120) % 60 < 3, labels, -1)
     file = folder / "set.npz"
     np.savez(file, x=features.astype(np.float32), y=known, x_test=features, y_test=labels)
-    return ["--data", "arrays", "--root", str(file), "batch_size=6", "mu=4", "epochs=4", "encoder=mlp-16"]
+    return [
+        "--data",
+        "arrays",
+        "--root",
+        str(file),
+        "batch_size=6",
+        "mu=4",
+        "epochs=4",
+        "encoder=mlp-16",
+        "report=false",
+    ]
 
 
 @dataclass(frozen=True)

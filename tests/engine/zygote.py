@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from protocon.engine.lock import LOCK_FILE
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -60,6 +62,7 @@ class Zygote:
         self,
         *arguments: str,
         after: float | None = None,
+        training_in: Path | None = None,
         signal_number: int = signal.SIGKILL,
         at_event: int | None = None,
         before_file: str | None = None,
@@ -70,6 +73,7 @@ class Zygote:
         Args:
             arguments: of the command line.
             after: send it a signal after so many seconds.
+            training_in: count these from when it has locked this run folder, which is when training begins.
             signal_number: which.
             at_event: let it kill itself just before this step or file operation, counted from 0; −1 only counts.
             before_file: let it kill itself just before a file of this name, written aside, is renamed to it.
@@ -81,6 +85,7 @@ class Zygote:
             "arguments": arguments,
             "log": str(self._log),
             "after": after,
+            "lock": None if training_in is None else str(training_in / LOCK_FILE),
             "signal": int(signal_number),
             "at_event": at_event,
             "before_file": before_file,
@@ -125,6 +130,13 @@ def _wait(child: int, request: dict[str, Any]) -> int:
                 return os.waitstatus_to_exitcode(status)
             time.sleep(0.01)
         os.killpg(child, request["signal"])
+    if request["lock"] is not None:
+        lock, own = Path(request["lock"]), f'"pid": {child},'
+        while not (lock.is_file() and own in lock.read_text()):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.001)
     if request["after"] is not None:
         deadline = time.monotonic() + request["after"]
         while time.monotonic() < deadline:

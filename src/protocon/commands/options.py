@@ -26,7 +26,10 @@ EncoderName = Annotated[str | None, typer.Option("--encoder", help="wrn-28-2, or
 Weights = Annotated[Path | None, typer.Option("--weights", help="File with the encoder's weights.")]
 Frozen = Annotated[
     bool | None,
-    typer.Option("--frozen/--fine-tune", help="Leave the encoder's weights as they are, or train them too."),
+    typer.Option(
+        "--frozen/--fine-tune",
+        help="Leave the encoder's weights as they are (by default ImageNet's, for photographs), or train them too.",
+    ),
 ]
 ImageSize = Annotated[int | None, typer.Option("--image-size", min=1, help="Side of the images in pixels.")]
 Epochs = Annotated[int | None, typer.Option("--epochs", min=1, help="Passes over the unlabelled images.")]

