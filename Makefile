@@ -2,7 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types pytest bench format clean
+.PHONY: install demo test lint types pytest bench format clean
+
+install: .venv/installed  ## into .venv
 
 demo: .venv/installed  ## learn ten digits from twenty labels
 	@$(BIN)/protocon demo

@@ -1,4 +1,4 @@
-"""Every command and every program of docs/guide.md and docs/tutorial-fashion-mnist.md is run, only on less."""
+"""Every command and program of the guide, the tutorial and the README on one's own images is run, only on less."""
 
 import re
 import shlex
@@ -62,6 +62,12 @@ def walk(
     return printed
 
 
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features of frozen encoders do not go into the user's cache folder."""
+    monkeypatch.setattr("protocon.engine.frozen.default_cache", lambda: tmp_path / "cache")
+
+
 def photographs(place: Path) -> None:
     """Cats are dark and dogs are bright; three of each have a label."""
     (place / "photos").mkdir()
@@ -91,6 +97,22 @@ def test_the_guide_from_top_to_bottom(
     for file in ("new-labels.csv", "photos.onnx", "photos.pt", "photos.safetensors", "digits.safetensors"):
         assert Path(file).is_file()
     assert len(Path("new-labels.csv").read_text().splitlines()) == 3
+
+
+def test_the_readme_on_ones_own_images(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photographs(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    section = text.split("## Your own images\n")[1].split("\n## ")[0]
+    commands = re.findall(r"^protocon (.+)$", section, flags=re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["data", "train", "predict", "export"]
+    for command in commands:
+        done = run_command(monkeypatch, capsys, *shorter(shlex.split(command)))
+        assert done.code == 0, f"{command}\n{done.err}"
+    assert Path("runs/photos-labels-protocon-seed0/cross_check.csv").is_file()
+    assert Path("photos.onnx").is_file()
 
 
 def test_the_labels_of_the_guide_are_read(tmp_path: Path) -> None:

@@ -39,6 +39,10 @@ _MOST_COMPONENTS = 256
 _FEWEST_COMPONENTS = 32
 _IMAGES_A_COMPONENT = 16
 """Of fewer images a principal component says more of the images than of their classes."""
+_GROUPS = 4
+_MORE_GROUPS = 10
+_FEW_IMAGES = 2000
+"""Up to so many a run on a frozen encoder takes seconds, and smaller groups of hidden labels tell more."""
 _MANY_VIEWS = 30_000
 """Images up to which several views of each are cheap enough."""
 _WORTH_COMPILING = 5000
@@ -208,6 +212,11 @@ def resolve_auto(
     if "least_retention" in type(config.method).model_fields:
         choose("method", "least_retention", 0.0, "τ is fixed")
     _choose_sizes(choose, config, unlabelled=unlabelled, classes=classes)
+    own_labels = config.data.name in OWN and not (config.data.labels_per_class or config.data.labels_percent)
+    tried = config.network.frozen and own_labels
+    groups = 0 if not tried else _MORE_GROUPS if unlabelled <= _FEW_IMAGES else _GROUPS
+    reason = "a run is cheap" if tried else "only on a frozen encoder with labels of one's own"
+    choose("run", "cross_check", groups, f"groups of labels to hide and find again; {reason}")
     steps = epochs * steps_per_epoch
     short = steps < _SHORT_RUN and not config.network.frozen
     choose("optim", "lr", 0.06 if short else 0.03, f"{steps} steps")

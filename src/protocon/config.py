@@ -168,6 +168,10 @@ class RunSettings(_Section):
     tensorboard: bool = True
     report: bool = True
     """Draw report.html at the end; `protocon report` does it later."""
+    cross_check: Annotated[int, Field(ge=2, le=20)] | Literal[0] | Auto = "auto"
+    """Groups that the given labels are dealt into, each of which is hidden from one more run to see whether it is found
+    again; 0 is none. auto is 4 on a frozen encoder with labels of one's own, where a run is cheap, and 10 of up to
+    2,000 images."""
     cache: Path | None = None
     """Folder for features of frozen encoders, computed once for all runs; by default the user's cache folder."""
     sync_batchnorm: bool = True

@@ -32,6 +32,7 @@ from protocon.commands.options import (
 )
 from protocon.config import RunConfig
 from protocon.errors import ProtoConError
+from protocon.report.intervals import wilson_interval
 
 
 def train(
@@ -139,7 +140,22 @@ def _show_result(console: Console, result: dict[str, Any]) -> None:
             f"{result['labelled']} labels, {result['seconds']:.0f} s",
             highlight=False,
         )
+    if checked := result.get("cross_check"):
+        console.print(_hidden_labels(checked), highlight=False, markup=False, soft_wrap=True)
     console.print(f"run folder: {result['run']}", highlight=False, soft_wrap=True)
+
+
+def _hidden_labels(checked: dict[str, Any]) -> str:
+    """How far the labels can be trusted, from labels that were hidden."""
+    hidden, found = checked["hidden"], checked["found"]
+    low, high = wilson_interval(found / hidden, hidden)
+    said = (
+        f"of {hidden} labels that were hidden in turn, {found} were found again ({100 * found / hidden:.0f} %, "
+        f"95 % interval {100 * low:.0f} to {100 * high:.0f} %)"
+    )
+    if checked["threshold"] is None:
+        return f"{said}; even the surest were often wrong, so that none is accepted unseen: look at the images"
+    return f"{said}; of {checked['accepted']} that would be accepted {checked['accepted_right']} were right"
 
 
 def _dry_run(config: RunConfig, as_json: bool) -> None:

@@ -94,13 +94,14 @@ def choose_epochs(speed: Speed, session: Session, *, budget: float, left: float)
     """How many epochs, and why; fewer than LEAST_EPOCHS with what to change."""
     per_epoch = session.resolved.steps_per_epoch
     usual = session.resolved.total_epochs
-    epochs = speed.epochs_within(left, per_epoch)
+    rounds = 1 + int(session.config.run.cross_check)  # each group of hidden labels takes one more
+    epochs = speed.epochs_within(left / rounds, per_epoch)
     pace = f"{speed.step:.3g} s a step, {show_duration(per_epoch * speed.step + speed.epoch)} an epoch"
     spent = _MARGIN * budget - left
     if spent > 0.1 * budget:
         pace += f", after {show_duration(spent)} of preparation"
     if epochs < LEAST_EPOCHS:
-        needed = (speed.total(LEAST_EPOCHS, per_epoch) + budget * (1 - _MARGIN) + spent) / _MARGIN
+        needed = (rounds * speed.total(LEAST_EPOCHS, per_epoch) + budget * (1 - _MARGIN) + spent) / _MARGIN
         return epochs, (
             f"{show_duration(budget)} are enough for {epochs} epochs ({pace}), and fewer than {LEAST_EPOCHS} are not "
             f"worth training. Allow {show_duration(needed)}; or take smaller images (--image-size), a smaller encoder "
@@ -111,7 +112,7 @@ def choose_epochs(speed: Speed, session: Session, *, budget: float, left: float)
     if epochs > _LONGEST * usual:
         epochs = _LONGEST * usual
         return epochs, f"{_LONGEST} times the usual length, the most that a budget chooses; {pace}"
-    planned = show_duration(speed.total(epochs, per_epoch))
+    planned = show_duration(rounds * speed.total(epochs, per_epoch))
     return epochs, f"fits into {show_duration(budget)}: {pace}, about {planned} in all"
 
 

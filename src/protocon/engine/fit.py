@@ -18,6 +18,7 @@ from protocon.durable import write_bytes
 from protocon.engine import runfolder
 from protocon.engine.announce import announce, bar, keep_record
 from protocon.engine.budget import within_budget
+from protocon.engine.crosscheck import hide_labels
 from protocon.engine.fabric import build_fabric
 from protocon.engine.frozen import with_features
 from protocon.engine.lock import locked
@@ -101,7 +102,8 @@ def fit(
         if distributed.rank() == 0 and not folder.data_file.is_file():
             keep_record(folder, session)
         session = with_features(session, console, fabric.device)
-        return run_training(session, fabric, folder, console)
+        after = partial(hide_labels, session, fabric, console)
+        return run_training(session, fabric, folder, console, after=after)
 
 
 def resume_run(

@@ -17,6 +17,7 @@ from protocon.data.imageset import ImageSet
 from protocon.durable import write_bytes
 from protocon.engine.classes import class_row, cluster_facts
 from protocon.engine.evaluate import confusion
+from protocon.engine.hidden import HiddenLabels, write_hidden
 from protocon.engine.judgement import judge
 from protocon.engine.runfolder import RunFolder
 from protocon.engine.session import Session
@@ -58,22 +59,33 @@ def save_model(path: Path, network: nn.Module, session: Session) -> None:
 
 
 def write_outcome(
-    folder: RunFolder, session: Session, predict: Callable[[ImageSet], Outputs], *, writes: bool
+    folder: RunFolder,
+    session: Session,
+    predict: Callable[[ImageSet], Outputs],
+    *,
+    hidden: HiddenLabels | None = None,
+    writes: bool,
 ) -> dict[str, Any]:
-    """Write labels.csv, evaluation.json and clusters.json; returns what the summary says of the labels.
+    """Write labels.csv, evaluation.json, clusters.json, cross_check.csv; returns what the summary says of the labels.
 
     Args:
         folder: of the run.
         session: the run.
         predict: outputs of the averaged network; all processes call it together.
+        hidden: which labels were found again without being given, if that was tried.
         writes: whether this process writes.
     """
     judged = judge(session, predict)
     tested = None if session.bundle.test is None else predict(session.bundle.test)
-    triage = sort_out(judged, triage_threshold(session))
-    measured = {"triage": measure(judged, triage)}
+    threshold = triage_threshold(session)
+    triage = sort_out(judged, threshold, accept_from=None if hidden is None else hidden.trusted_from(threshold))
+    measured: dict[str, Any] = {"triage": measure(judged, triage)}
+    if hidden is not None:
+        measured["cross_check"] = hidden.summary(threshold)
     if not writes:
         return measured
+    if hidden is not None:
+        write_hidden(folder.cross_check_file, hidden, session.bundle.train, threshold)
     write_labels(folder.labels_file, session, judged, triage)
     if tested is not None and session.bundle.test is not None:
         labels = torch.from_numpy(session.bundle.test.labels.copy())

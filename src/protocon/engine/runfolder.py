@@ -65,6 +65,11 @@ class RunFolder:
         return self.path / "model.safetensors"
 
     @property
+    def cross_check_file(self) -> Path:
+        """Given labels that were hidden from repeated runs, and what these found."""
+        return self.path / "cross_check.csv"
+
+    @property
     def labels_file(self) -> Path:
         """Labels of every image, with the opinions behind them."""
         return self.path / "labels.csv"

@@ -225,17 +225,25 @@ def build_network(config: RunConfig, bundle: DataBundle) -> Network:
         ).to(memory_format=torch.channels_last)
 
 
-def prepare(config: RunConfig, bundle: DataBundle | None = None, *, split_file: Path | None = None) -> Session:
+def prepare(
+    config: RunConfig,
+    bundle: DataBundle | None = None,
+    *,
+    split_file: Path | None = None,
+    split: Split | None = None,
+) -> Session:
     """Load the data, draw the split, settle every `auto`, build views, network and method.
 
     Args:
         config: settings, `auto` allowed.
         bundle: the data, if it is loaded already.
         split_file: a resumed run's own split, to be used instead of drawing one again.
+        split: the same, in memory.
     """
     bundle = load_data(config) if bundle is None else bundle
     train = bundle.train
-    split = choose_split(config, train) if split_file is None else load_split(split_file, train)
+    if split is None:
+        split = choose_split(config, train) if split_file is None else load_split(split_file, train)
     if len(split.unlabelled) == 0:
         raise ConfigError(
             f"all {len(train)} images have labels, so there is nothing unlabelled to learn from; "

@@ -27,6 +27,7 @@ from protocon.engine.checkpoint import Checkpoint, optimizer_tensors, restore_op
 from protocon.engine.display import Display
 from protocon.engine.evaluate import accuracy, predict_set
 from protocon.engine.guards import Guards, not_finite, some_ids, stopped_row
+from protocon.engine.hidden import HiddenLabels
 from protocon.engine.meter import EpochMeter, Unchecked
 from protocon.engine.optim import build_optimizer, learning_rate
 from protocon.engine.outputs import append_classes, draw_report, save_model, write_outcome
@@ -257,8 +258,23 @@ def build_trainer(session: Session, fabric: Fabric) -> Trainer:
     return Trainer(session, fabric, wrapped, averaged, wrapped_optimizer, loader, session.hidden_truth.to(device))
 
 
-def run_training(session: Session, fabric: Fabric, folder: RunFolder, console: Console) -> dict[str, Any]:
-    """Train to the end, resuming from the folder's newest checkpoint, and write the run's files."""
+def run_training(
+    session: Session,
+    fabric: Fabric,
+    folder: RunFolder,
+    console: Console,
+    *,
+    after: Callable[[], HiddenLabels | None] = lambda: None,
+) -> dict[str, Any]:
+    """Train to the end, resuming from the folder's newest checkpoint, and write the run's files.
+
+    Args:
+        session: the run.
+        fabric: for devices and processes.
+        folder: of the run.
+        console: for progress.
+        after: tries, after the last epoch, how far the labels can be trusted; all processes call it together.
+    """
     started = time.monotonic()
     trainer = build_trainer(session, fabric)
     config, resolved = session.config, session.resolved
@@ -284,7 +300,10 @@ def run_training(session: Session, fabric: Fabric, folder: RunFolder, console: C
         _train_epochs(trainer, folder, start, display=display, scalars=scalars, signals=signals)
     result = summarise(trainer, folder, time.monotonic() - started)
     averaged = trainer.averaged.module
-    result |= write_outcome(folder, session, lambda images: trainer.predict(averaged, images), writes=writes)
+    hidden = after()
+    result |= write_outcome(
+        folder, session, lambda images: trainer.predict(averaged, images), hidden=hidden, writes=writes
+    )
     if writes:
         save_model(folder.model_file, session.complete(averaged), session)
         folder.write_json(folder.result_file, result)

@@ -1,5 +1,6 @@
 """Which labels can be taken as they are, and which images a person should look at, the most doubtful first."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,35 +48,48 @@ class Triage:
     rank: np.ndarray
     """Place in the list of images to look at, from 1, int64 (N,); 0 where accepted."""
     threshold: float
-    """τ, from which a label counts as sure."""
+    """Confidence from which a label is accepted; infinite if none is enough."""
 
 
-def sort_out(judged: Judgement, threshold: float) -> Triage:
+def disputes(judged: Judgement) -> np.ndarray:
+    """How many opinions that there are differ from the refined label of each image, int64 (N,)."""
+    against = np.zeros(len(judged.given), dtype=np.int64)
+    for other in judged.others:
+        against += (other.label != NONE) & (other.label != judged.refined.label)
+    return against
+
+
+def sort_out(judged: Judgement, threshold: float, *, accept_from: float | None = None) -> Triage:
     """Accept what is sure and undisputed; rank the rest.
 
     An unlabelled image is accepted if its refined label is at least `threshold` sure and no opinion that there is
-    (classifier's, cluster's, nearest prototype's) differs from it. A labelled image is accepted unless the classifier
+    (classifier's, cluster's, nearest prototype's) differs from it; hidden labels may have shown that it takes more, or
+    that nothing is enough. A labelled image is accepted unless the classifier
     is at least `threshold` sure of another class and the nearest prototype is not the given class either: then its
     label may be a mistake.
+
+    Args:
+        judged: all opinions.
+        threshold: τ, from which an opinion counts as sure.
+        accept_from: the confidence to accept labels from, if it is another; infinite to accept none.
 
     The list starts with doubted labels, since one wrong label in a handful does the most harm. Then come unlabelled
     images: those first whose refined label the most opinions differ from, among equals the least sure first.
     """
     labelled = judged.given != NONE
     refined, classifier = judged.refined, judged.classifier
-    against = np.zeros(len(labelled), dtype=np.int64)
-    for other in judged.others:
-        against += (other.label != NONE) & (other.label != refined.label)
+    against = disputes(judged)
+    enough = threshold if accept_from is None else accept_from
     doubted = (classifier.label != judged.given) & (classifier.confidence >= threshold)
     doubted &= (judged.prototype.label == NONE) | (judged.prototype.label != judged.given)
-    accept = np.where(labelled, ~doubted, (against == 0) & (refined.confidence >= threshold))
+    accept = np.where(labelled, ~doubted, (against == 0) & (refined.confidence >= enough))
     # A labelled image's place depends on how sure the classifier is that the label is wrong.
     calm = np.where(labelled, -classifier.confidence, refined.confidence)
     order = np.lexsort((calm, np.where(labelled, 0, -against), ~labelled))
     order = order[~accept[order]]
     rank = np.zeros(len(labelled), dtype=np.int64)
     rank[order] = np.arange(1, len(order) + 1)
-    return Triage(accept, rank, threshold)
+    return Triage(accept, rank, enough)
 
 
 def measure(judged: Judgement, triage: Triage) -> dict[str, float | int | None]:
@@ -90,7 +104,7 @@ def measure(judged: Judgement, triage: Triage) -> dict[str, float | int | None]:
     checked = known & triage.accept
     wrong = known & ~right
     return {
-        "threshold": triage.threshold,
+        "threshold": triage.threshold if math.isfinite(triage.threshold) else None,
         "accepted": int((unlabelled & triage.accept).sum()),
         "review": int((unlabelled & ~triage.accept).sum()),
         "doubted_labels": int((~unlabelled & ~triage.accept).sum()),

@@ -43,6 +43,7 @@ def train_in_memory(config: RunConfig, bundle: DataBundle, console: Console) -> 
         console: where progress goes.
     """
     started = time.monotonic()
+    config = config.model_copy(update={"run": config.run.model_copy(update={"cross_check": 0})})
     with ExitStack() as stack:
         stack.enter_context(_torch_left_alone())
         if config.network.frozen and config.run.cache is None:

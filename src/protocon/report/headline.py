@@ -1,6 +1,7 @@
 """What came out, in one sentence and a few numbers; where the truth is unknown it says so."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from protocon.report import collect
 from protocon.report.figures import percent
@@ -34,7 +35,8 @@ def headline(record: Record, table: LabelTable | None) -> Headline:
     """Result and how sure it is."""
     test = collect.tested(record)
     truth = table.accuracy("refined") if table is not None else None
-    cards = [card for card in (_test_card(test), _truth_card(record, truth), _agreement_card(record, table)) if card]
+    known = (_test_card(test), _truth_card(record, truth), _hidden_card(record), _agreement_card(record, table))
+    cards = [card for card in known if card]
     cards += _triage_cards(record)
     return Headline(_status(record), *_words(record, test, truth is not None or _sees_truth(record)), tuple(cards))
 
@@ -70,6 +72,14 @@ def _words(record: Record, test: collect.Tested | None, truth: bool) -> tuple[st
             "These are images that the run learnt from: new ones may fare worse.",
         )
     known = f" The run had {labelled:,} labels." if labelled else ""
+    if (checked := hidden_labels(record)) is not None:
+        found, hidden = checked["found"], checked["hidden"]
+        low, high = wilson_interval(found / hidden, hidden)
+        return (
+            f"{_UNKNOWN}{known} Hidden in turn, {found:,} of {hidden:,} were found again: {percent(found / hidden)} "
+            f"(95 % interval {100 * low:.0f} – {100 * high:.0f} %).",
+            f"{_HIDDEN} {_TO_KNOW_MORE}",
+        )
     second = collect.curve(record, "agreement") is not None
     return f"{_UNKNOWN}{known}", f"{_AGREEMENT if second else _CONFIDENCE} {_TO_KNOW_MORE}"
 
@@ -81,6 +91,10 @@ _UNKNOWN = (
 _AGREEMENT = (
     "What can be told is how often classifier and cluster agree. Agreement is not accuracy: both learn from the same "
     "few labels and can be wrong together."
+)
+_HIDDEN = (
+    "So many labels in labels.csv may be expected to be right, if the labelled images are like the others. Images that "
+    "people choose to label are often clearer than the rest; on the other hand, the run itself had all of the labels."
 )
 _CONFIDENCE = (
     "This method has no second opinion to compare the classifier with, and confidence is not accuracy: a network can "
@@ -112,6 +126,39 @@ def _truth_card(record: Record, truth: tuple[float, int] | None) -> Card | None:
     return None if seen is None else Card(percent(seen.last), "pseudo-labels right", "in the newest epoch")
 
 
+def hidden_labels(record: Record) -> dict[str, Any] | None:
+    """What hiding labels showed, as result.json has it; None where it was not tried."""
+    checked = record.result.get("cross_check")
+    return checked if isinstance(checked, dict) and checked.get("hidden") else None
+
+
+def _hidden_card(record: Record) -> Card | None:
+    checked = hidden_labels(record)
+    if checked is None:
+        return None
+    found, hidden = int(checked["found"]), int(checked["hidden"])
+    low, high = wilson_interval(found / hidden, hidden)
+    return Card(
+        percent(found / hidden),
+        "hidden labels found",
+        f"{found:,} of {hidden:,}, each hidden from one of {checked['groups']} more runs; 95 % interval "
+        f"{100 * low:.0f} – {100 * high:.0f} %; each in cross_check.csv",
+    )
+
+
+def _accepted_right(record: Record) -> str:
+    """How many of the accepted labels are right, as far as hidden labels tell."""
+    checked = hidden_labels(record)
+    if checked is None:
+        return "how many of them are right is not known"
+    if checked["threshold"] is None:
+        right, seen = checked["accepted_right_before"], checked["accepted_before"]
+        return f"none, since of {seen} hidden labels that were surely found only {right} were right"
+    if not checked["accepted"]:
+        return "how many of them are right is not known: no hidden label was found surely enough"
+    return f"of {checked['accepted']} hidden labels that were as sure, {checked['accepted_right']} were right"
+
+
 def _agreement_card(record: Record, table: LabelTable | None) -> Card | None:
     now = table.agreement() if table is not None else None
     if now is not None:
@@ -128,7 +175,7 @@ def _triage_cards(record: Record) -> list[Card]:
     total = max(1, accepted + review)
     precision, checked = triage.get("accept_precision"), int(triage.get("accept_checked") or 0)
     if precision is None:
-        right = "how many of them are right is not known"
+        right = _accepted_right(record)
     else:
         low, high = wilson_interval(float(precision), checked)
         right = f"{percent(float(precision))} of them are right (95 % interval {100 * low:.1f} – {percent(high)})"

@@ -1,0 +1,162 @@
+"""Hidden labels: dealt evenly, really hidden, and what they tell of the others."""
+
+import csv
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from protocon.config import RunConfig, build_config
+from protocon.data.splits import Split
+from protocon.engine.fit import fit
+from protocon.engine.hidden import LEAST_CASES, HiddenLabels, without_groups
+from protocon.engine.session import prepare
+from tests.engine.runs import quiet
+from tests.features.tiny import NAME, save_weights
+
+SIDE = 32
+
+
+def split_of(labels: list[int], size: int = 100) -> Split:
+    positions = np.arange(len(labels)) * 3
+    names = tuple("abcdef"[: max(labels) + 1])
+    return Split(
+        labelled=positions,
+        labels=np.array(labels),
+        ids=tuple(f"i{p}" for p in positions),
+        unlabelled=np.setdiff1d(np.arange(size), positions),
+        class_names=names,
+        size=size,
+        dataset="test",
+        fingerprint="",
+        rule="all known labels",
+        seed=0,
+    )
+
+
+def hidden_labels(confidence: list[float], right: list[bool], undisputed: list[bool] | None = None) -> HiddenLabels:
+    count = len(right)
+    return HiddenLabels(
+        groups=4,
+        position=np.arange(count),
+        given=np.zeros(count, dtype=np.int64),
+        found=np.where(right, 0, 1),
+        confidence=np.array(confidence),
+        undisputed=np.ones(count, dtype=bool) if undisputed is None else np.array(undisputed),
+        left_out=0,
+    )
+
+
+def test_every_label_is_hidden_once_and_no_class_ever_loses_all() -> None:
+    whole = split_of([0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2, 3])
+    parts = list(without_groups(whole, 4))
+    hidden = [np.setdiff1d(whole.labelled, part.labelled) for part in parts]
+    assert sorted(np.concatenate(hidden).tolist()) == whole.labelled[:-1].tolist()  # class 3 has a single label
+    assert {len(rows) for rows in hidden} <= {2, 3, 4}
+    for part in parts:
+        assert part.counts.min() >= 1
+        assert sorted([*part.labelled, *part.unlabelled]) == list(range(100))
+        assert part.ids == tuple(f"i{p}" for p in part.labelled)
+        assert (part.labels == whole.labels[np.searchsorted(whole.labelled, part.labelled)]).all()
+
+
+def test_two_labels_a_class_make_as_many_groups_as_there_is_something_to_hide() -> None:
+    parts = list(without_groups(split_of([0, 0, 1, 1]), 4))
+    assert [len(part.labelled) for part in parts] == [3, 2, 3]  # class 1 begins one group later
+    assert not list(without_groups(split_of([0, 1, 2]), 4))
+
+
+def test_the_threshold_rises_to_where_nine_of_ten_are_right() -> None:
+    confidence = [0.96] * 10 + [0.98] * 20 + [0.5] * 30
+    right = [False] * 5 + [True] * 5 + [True] * 19 + [False] + [False] * 30
+    found = hidden_labels(confidence, right)
+    assert found.trusted_from(0.95) == pytest.approx(0.98)  # 24 of 30 at 0.95, 19 of 20 from 0.98 on
+    summary = found.summary(0.95)
+    assert (summary["hidden"], summary["found"]) == (60, 24)
+    assert (summary["accepted"], summary["accepted_right"]) == (20, 19)
+    assert (summary["accepted_before"], summary["accepted_right_before"]) == (30, 24)
+    assert hidden_labels([0.96] * 10 + [0.98] * 20, [True] * 28 + [False] * 2).trusted_from(0.95) == 0.95
+
+
+def test_sure_and_wrong_everywhere_accepts_nothing() -> None:
+    found = hidden_labels([0.99] * 20, [True, False] * 10)
+    assert found.trusted_from(0.95) == math.inf
+    assert found.summary(0.95)["threshold"] is None
+    assert found.summary(0.95)["accepted"] == 0
+
+
+def test_too_few_cases_change_nothing_and_disputed_ones_do_not_count() -> None:
+    wrong = [False] * (LEAST_CASES - 1)
+    assert hidden_labels([0.99] * len(wrong), wrong).trusted_from(0.95) == 0.95
+    disputed = [False] * 20 + [True] * 10
+    assert hidden_labels([0.99] * 30, [False] * 20 + [True] * 10, disputed).trusted_from(0.95) == 0.95
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three kinds of stripes, four labels each, the rest unknown; and an encoder's weights."""
+    folder = tmp_path_factory.mktemp("crosscheck")
+    save_weights(folder / "weights.safetensors")
+    rng = np.random.default_rng(0)
+    truth = np.arange(90) % 3
+    stripes = 120 * (np.arange(SIDE) // 4 % 2)
+    images = rng.integers(0, 120, (90, SIDE, SIDE, 3))
+    images[truth == 1] += stripes[:, None, None]
+    images[truth == 2] += stripes[None, :, None]
+    np.savez(folder / "whole.npz", x=images.astype(np.uint8), y=np.where(np.arange(90) < 12, truth, -1))
+    return folder
+
+
+def config_for(place: Path, name: str, *overrides: str) -> RunConfig:
+    return build_config(
+        settings={
+            "data": {"name": "arrays", "root": place / name, "image_size": SIDE},
+            "network": {"encoder": NAME, "weights": place / "weights.safetensors", "frozen": True},
+            "run": {"cache": place / "cache", "tensorboard": False, "report": False},
+        },
+        overrides=("epochs=3", "batch_size=4", "neighbours=10", "dual_rate=0.6", "components=20", *overrides),
+    )
+
+
+def rows_of(file: Path) -> dict[str, dict[str, str]]:
+    with file.open(newline="", encoding="utf-8") as text:
+        return {row["file"]: row for row in csv.DictReader(text)}
+
+
+def test_a_hidden_label_is_judged_as_in_a_run_that_never_had_it(place: Path, tmp_path: Path) -> None:
+    config = config_for(place, "whole.npz", "run.cross_check=4")
+    result: dict[str, Any] = fit(config, out=tmp_path, name="whole", console=quiet())
+    checked = rows_of(tmp_path / "whole" / "cross_check.csv")
+    assert (len(checked), result["cross_check"]["hidden"], result["cross_check"]["groups"]) == (12, 12, 4)
+    assert result["cross_check"]["found"] == sum(row["given"] == row["found"] for row in checked.values())
+    content = dict(np.load(place / "whole.npz"))
+    # Image i is of class i mod 3: the first group hides the first label of class 0, the last of 1, the third of 2.
+    group = [0, 10, 8]
+    content["y"][group] = -1
+    np.savez(place / "part.npz", **content)
+    fit(config_for(place, "part.npz", "run.cross_check=0"), out=tmp_path, name="part", console=quiet())
+    separate = rows_of(tmp_path / "part" / "labels.csv")
+    for name in (list(separate)[position] for position in group):
+        assert separate[name]["split"] == "unlabelled"
+        assert (checked[name]["found"], checked[name]["confidence"]) == (
+            separate[name]["refined"],
+            separate[name]["refined_confidence"],
+        )
+    assert not (tmp_path / "part" / "cross_check.csv").exists()
+    # And the run itself is not changed by having been checked.
+    fit(config_for(place, "whole.npz", "run.cross_check=0"), out=tmp_path, name="alone", console=quiet())
+    alone, whole = (load_file(tmp_path / name / "model.safetensors") for name in ("alone", "whole"))
+    assert all(torch.equal(alone[key], whole[key]) for key in whole)
+
+
+def test_only_labels_of_ones_own_on_a_frozen_encoder_are_hidden_by_default(place: Path) -> None:
+    own = config_for(place, "whole.npz")
+    assert prepare(own).config.run.cross_check == 10
+    trained = own.model_copy(update={"network": own.network.model_copy(update={"frozen": False})})
+    assert prepare(trained).config.run.cross_check == 0
+    drawn = own.model_copy(update={"data": own.data.model_copy(update={"labels_per_class": 2})})
+    assert prepare(drawn).config.run.cross_check == 0
