@@ -334,7 +334,8 @@ def _train_epochs(
         try:
             row = trainer.train_epoch(epoch, display, meter=meter, after_step=after_step)
         except TrainingError as error:
-            folder.append(folder.warnings_file, stopped_row(epoch, error))
+            if distributed.rank() == 0:
+                folder.append(folder.warnings_file, stopped_row(epoch, error))
             raise
         row |= trainer.evaluate(epoch)
         display.epoch(epoch + 1, row)
