@@ -100,7 +100,8 @@ def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int, 
         choose("method", "least_retention", _FROZEN_RETENTION, frozen)
         if config.method.neighbours == "auto" and classes is not None:
             usual = resolve_sizes(config.method, samples=unlabelled, classes=classes).neighbours
-            choose("method", "neighbours", min(_FROZEN_NEIGHBOURS, usual), f"n; {frozen}")
+            near = min(_FROZEN_NEIGHBOURS, usual)
+            choose("method", "neighbours", near, f"n; {frozen}; K = {unlabelled // near} clusters of {count}")
 
 
 def device_of(config: RunConfig) -> str:

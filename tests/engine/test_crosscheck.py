@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 from protocon.config import RunConfig, build_config
 from protocon.data.splits import Split
+from protocon.engine import crosscheck
 from protocon.engine.fit import fit
 from protocon.engine.hidden import LEAST_CASES, HiddenLabels, without_groups
 from protocon.engine.session import prepare
@@ -151,6 +152,26 @@ def test_a_hidden_label_is_judged_as_in_a_run_that_never_had_it(place: Path, tmp
     fit(config_for(place, "whole.npz", "run.cross_check=0"), out=tmp_path, name="alone", console=quiet())
     alone, whole = (load_file(tmp_path / name / "model.safetensors") for name in ("alone", "whole"))
     assert all(torch.equal(alone[key], whole[key]) for key in whole)
+
+
+def test_a_run_killed_while_labels_are_hidden_ends_as_any_other(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_for(place, "whole.npz", "run.cross_check=2")
+    fit(config, out=tmp_path, name="whole", console=quiet())
+    judged = crosscheck.judge
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(crosscheck, "judge", killed)
+    with pytest.raises(KeyboardInterrupt):
+        fit(config, out=tmp_path, name="stopped", console=quiet())
+    assert not (tmp_path / "stopped" / "result.json").exists()
+    monkeypatch.setattr(crosscheck, "judge", judged)
+    fit(config, out=tmp_path, name="stopped", resume=True, console=quiet())
+    for file in ("cross_check.csv", "labels.csv", "metrics.jsonl"):
+        assert (tmp_path / "stopped" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes(), file
 
 
 def test_only_labels_of_ones_own_on_a_frozen_encoder_are_hidden_by_default(place: Path) -> None:
