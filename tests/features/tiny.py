@@ -73,3 +73,13 @@ def tiny_encoder(seed: int = 0, name: str = NAME) -> tuple[FrozenEncoder, Counti
     counting = CountingEncoder(module)
     half = torch.full((3,), 0.5)
     return FrozenEncoder(name, counting, int(module.num_features), half, half), counting  # type: ignore[arg-type]
+
+
+def striped_images(count: int, side: int = SIDE) -> tuple[np.ndarray, np.ndarray]:
+    """Noise with no stripes, stripes across or stripes down, uint8 (n, side, side, 3), and which of the three."""
+    kind = np.arange(count) % 3
+    stripes = 120 * (np.arange(side) // 4 % 2)
+    images = np.random.default_rng(0).integers(0, 120, (count, side, side, 3))
+    images[kind == 1] += stripes[:, None, None]
+    images[kind == 2] += stripes[None, :, None]
+    return images.astype(np.uint8), kind

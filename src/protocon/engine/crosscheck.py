@@ -11,11 +11,10 @@ from lightning_fabric import Fabric
 from rich.console import Console
 
 from protocon.data.splits import Split
-from protocon.engine.display import Display
 from protocon.engine.hidden import HiddenLabels, without_groups
 from protocon.engine.judgement import judge
 from protocon.engine.session import Session, prepare
-from protocon.engine.trainer import Trainer, build_trainer
+from protocon.engine.trainer import build_trainer, train_in_memory
 from protocon.engine.triage import disputes
 
 
@@ -57,7 +56,7 @@ def _found_again(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Positions of the labels that this session does not have, and what it finds there after training."""
     trainer = build_trainer(session, fabric)
-    _train(trainer, console, title)
+    train_in_memory(trainer, console, title=title)
     averaged = trainer.averaged.module
     judged = judge(session, lambda images: trainer.predict(averaged, images))
     position = np.setdiff1d(whole.labelled, session.split.labelled)
@@ -65,13 +64,3 @@ def _found_again(
     refined = judged.refined
     undisputed = disputes(judged)[position] == 0
     return position, given, refined.label[position], refined.confidence[position], undisputed
-
-
-def _train(trainer: Trainer, console: Console, title: str) -> None:
-    resolved = trainer.session.resolved
-    display = Display(
-        console, title=title, total_epochs=resolved.total_epochs, steps_per_epoch=resolved.steps_per_epoch
-    )
-    with display:
-        for epoch in range(resolved.total_epochs):
-            display.epoch(epoch + 1, trainer.train_epoch(epoch, display, meter=trainer.meter(epoch)))

@@ -258,6 +258,17 @@ def build_trainer(session: Session, fabric: Fabric) -> Trainer:
     return Trainer(session, fabric, wrapped, averaged, wrapped_optimizer, loader, session.hidden_truth.to(device))
 
 
+def train_in_memory(trainer: Trainer, console: Console, *, title: str) -> None:
+    """All epochs, without evaluations, checkpoints or logs."""
+    resolved = trainer.session.resolved
+    display = Display(
+        console, title=title, total_epochs=resolved.total_epochs, steps_per_epoch=resolved.steps_per_epoch
+    )
+    with display:
+        for epoch in range(resolved.total_epochs):
+            display.epoch(epoch + 1, trainer.train_epoch(epoch, display, meter=trainer.meter(epoch)))
+
+
 def run_training(
     session: Session,
     fabric: Fabric,

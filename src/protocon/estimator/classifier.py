@@ -29,7 +29,7 @@ from protocon.estimator.labels import Labels, read_labels, unlabelled
 from protocon.estimator.labels import as_array as label_array
 from protocon.estimator.outputs import Said, ask, projection_width, with_spread
 from protocon.estimator.parameters import config_of
-from protocon.estimator.training import train_in_memory
+from protocon.estimator.training import train_on
 
 
 class ProtoConClassifier(
@@ -115,7 +115,7 @@ class ProtoConClassifier(
         with _value_errors():
             config = config_of(self.get_params(deep=False), labels)
             bundle = self._bundle(X, kind, labels, config)
-            fitted = train_in_memory(config, bundle, Console(stderr=True, quiet=not self.verbose))
+            fitted = train_on(config, bundle, Console(stderr=True, quiet=not self.verbose))
         self.classes_ = labels.classes
         self._network = fitted.run.network
         if kind == "features":

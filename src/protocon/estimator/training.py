@@ -15,12 +15,11 @@ from rich.console import Console
 from protocon.config import RunConfig
 from protocon.data.imageset import UNKNOWN, DataBundle
 from protocon.engine.budget import within_budget
-from protocon.engine.display import Display
 from protocon.engine.fabric import build_fabric
 from protocon.engine.frozen import with_features
 from protocon.engine.runs import TrainedRun
 from protocon.engine.session import Session, prepare
-from protocon.engine.trainer import Trainer, build_trainer
+from protocon.engine.trainer import Trainer, build_trainer, train_in_memory
 from protocon.networks.network import Network
 
 
@@ -34,7 +33,7 @@ class Fitted:
     epochs: int
 
 
-def train_in_memory(config: RunConfig, bundle: DataBundle, console: Console) -> Fitted:
+def train_on(config: RunConfig, bundle: DataBundle, console: Console) -> Fitted:
     """Train as the command line does, without checkpoints, logs or a run folder.
 
     Args:
@@ -53,28 +52,16 @@ def train_in_memory(config: RunConfig, bundle: DataBundle, console: Console) -> 
         session = within_budget(config, prepare(config, bundle), fabric, console, started=started)
         session = with_features(session, console, fabric.device)
         trainer = build_trainer(session, fabric)
-        epochs = _train(trainer, console)
+        train_in_memory(trainer, console, title=f"{bundle.train.name} · {config.method_name}")
         averaged = trainer.averaged.module
         distributions = _distributions(trainer)
         network = cast(Network, session.complete(averaged).cpu().eval().requires_grad_(False))
         train = bundle.train
-        return Fitted(TrainedRun(network, session.config, train.class_names, train.shape), distributions, epochs)
-
-
-def _train(trainer: Trainer, console: Console) -> int:
-    """All epochs; returns how many there were."""
-    config, resolved = trainer.config, trainer.session.resolved
-    display = Display(
-        console,
-        title=f"{trainer.session.bundle.train.name} · {config.method_name}",
-        total_epochs=resolved.total_epochs,
-        steps_per_epoch=resolved.steps_per_epoch,
-    )
-    with display:
-        for epoch in range(resolved.total_epochs):
-            row = trainer.train_epoch(epoch, display, meter=trainer.meter(epoch))
-            display.epoch(epoch + 1, row)
-    return resolved.total_epochs
+        return Fitted(
+            TrainedRun(network, session.config, train.class_names, train.shape),
+            distributions,
+            session.resolved.total_epochs,
+        )
 
 
 def _distributions(trainer: Trainer) -> np.ndarray:
