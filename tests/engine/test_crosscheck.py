@@ -155,9 +155,10 @@ def test_a_run_killed_while_labels_are_hidden_ends_as_any_other(
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr("protocon.engine.crosscheck.judge", killed)
-        fit(config, out=tmp_path, name="stopped", console=quiet())
+        with pytest.raises(KeyboardInterrupt):
+            fit(config, out=tmp_path, name="stopped", console=quiet())
     assert not (tmp_path / "stopped" / "result.json").exists()
     fit(config, out=tmp_path, name="stopped", resume=True, console=quiet())
     for file in ("cross_check.csv", "labels.csv", "metrics.jsonl"):
