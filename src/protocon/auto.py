@@ -9,6 +9,7 @@ import torch
 from protocon.augment.fused import kernels
 from protocon.config import RunConfig
 from protocon.data.sources import OWN
+from protocon.errors import ConfigError
 from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
 from protocon.networks import packaged
 
@@ -67,7 +68,7 @@ def image_size_for(native: int, *, frozen: bool = False) -> int:
     return max(native, _FROZEN_SIDE if frozen else 16)
 
 
-def _with_packaged_weights(config: RunConfig, reasons: dict[str, str]) -> RunConfig:
+def _with_packaged_weights(config: RunConfig, reasons: dict[str, str], *, channels: int) -> RunConfig:
     """A frozen encoder without weights gets those of the installed package, unless another encoder is asked for."""
     network = config.network
     if not network.frozen or network.pretrained or network.weights or network.encoder not in ("auto", packaged.ENCODER):
@@ -75,6 +76,12 @@ def _with_packaged_weights(config: RunConfig, reasons: dict[str, str]) -> RunCon
     file = packaged.packaged_weights()
     if file is None:
         return config
+    if channels != packaged.CHANNELS:
+        raise ConfigError(
+            f"the encoder that --frozen takes by default is for images of {packaged.CHANNELS} channels, but these have "
+            f"{channels}. Save them as RGB, or name an encoder that timm fetches and fits to them (--encoder resnet18 "
+            "network.pretrained=true)"
+        )
     reasons["network.encoder"] = f"{packaged.ENCODER} (frozen encoder; its ImageNet weights are installed)"
     return config.model_copy(
         update={"network": network.model_copy(update={"encoder": packaged.ENCODER, "weights": file})}
@@ -182,7 +189,7 @@ def resolve_auto(
 
     kind = "embeddings" if embeddings else f"{side}-pixel images"
     if config.network.frozen:
-        config = config if embeddings else _with_packaged_weights(config, reasons)
+        config = config if embeddings else _with_packaged_weights(config, reasons, channels=shape[0])
         _choose_for_features(choose, config, unlabelled=unlabelled, classes=classes)
     if embeddings:
         choose("network", "encoder", "mlp-512" if shape[0] >= _WIDE else "mlp-128", f"{kind} of {shape[0]}")

@@ -250,6 +250,13 @@ def test_frozen_alone_means_the_installed_weights(place: Path) -> None:
     )
 
 
+@needs_weights
+def test_frozen_alone_refuses_grey_images() -> None:
+    config = build_config(settings={"data": {"labels_per_class": 2}, "network": {"frozen": True}})  # digits
+    with pytest.raises(ConfigError, match="of 3 channels, but these have 1"):
+        prepare(config)
+
+
 def test_frozen_alone_without_weights_says_what_to_install(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packaged, "packaged_weights", lambda: None)
     config = config_for(place).model_copy(update={"network": NetworkConfig(frozen=True)})

@@ -18,7 +18,6 @@ from protocon.durable import write_bytes
 from protocon.engine import runfolder
 from protocon.engine.announce import announce, bar, keep_record
 from protocon.engine.budget import within_budget
-from protocon.engine.crosscheck import hide_labels
 from protocon.engine.fabric import build_fabric
 from protocon.engine.frozen import with_features
 from protocon.engine.lock import locked
@@ -26,7 +25,7 @@ from protocon.engine.outputs import draw_report
 from protocon.engine.pins import Continued, carry_on, pin
 from protocon.engine.runfolder import RunFolder
 from protocon.engine.session import Session, load_data, prepare
-from protocon.engine.trainer import run_training
+from protocon.engine.training import run_training
 from protocon.errors import ConfigError
 
 
@@ -102,8 +101,7 @@ def fit(
         if distributed.rank() == 0 and not folder.data_file.is_file():
             keep_record(folder, session)
         session = with_features(session, console, fabric.device)
-        after = partial(hide_labels, session, fabric, console)
-        return run_training(session, fabric, folder, console, after=after)
+        return run_training(session, fabric, folder, console)
 
 
 def resume_run(

@@ -1,13 +1,9 @@
-"""The training loop, and a run from its config to its files."""
+"""The training loop: what changes during a run, a step and an epoch of it."""
 
-import json
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -22,20 +18,14 @@ from protocon.data.imageset import ImageSet
 from protocon.data.loader import Loader, RawBatch
 from protocon.draws import fold
 from protocon.engine.accumulate import joined, parts_of
-from protocon.engine.agreement import check_same_start, check_same_state
+from protocon.engine.agreement import check_same_state
 from protocon.engine.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
 from protocon.engine.display import Display
 from protocon.engine.evaluate import accuracy, predict_set
-from protocon.engine.guards import Guards, not_finite, some_ids, stopped_row
-from protocon.engine.hidden import HiddenLabels
+from protocon.engine.guards import not_finite, some_ids
 from protocon.engine.meter import EpochMeter, Unchecked
 from protocon.engine.optim import build_optimizer, learning_rate
-from protocon.engine.outputs import append_classes, draw_report, save_model, write_outcome
-from protocon.engine.runfolder import RunFolder
-from protocon.engine.saving import Saver, Start, find_start
-from protocon.engine.scalars import ScalarLog
 from protocon.engine.session import Session
-from protocon.engine.signals import StopSignals
 from protocon.errors import RunError, TrainingError
 from protocon.networks.ema import AveragedNetwork
 from protocon.networks.syncnorm import average_statistics, synchronise_norms
@@ -267,151 +257,3 @@ def train_in_memory(trainer: Trainer, console: Console, *, title: str) -> None:
     with display:
         for epoch in range(resolved.total_epochs):
             display.epoch(epoch + 1, trainer.train_epoch(epoch, display, meter=trainer.meter(epoch)))
-
-
-def run_training(
-    session: Session,
-    fabric: Fabric,
-    folder: RunFolder,
-    console: Console,
-    *,
-    after: Callable[[], HiddenLabels | None] = lambda: None,
-) -> dict[str, Any]:
-    """Train to the end, resuming from the folder's newest checkpoint, and write the run's files.
-
-    Args:
-        session: the run.
-        fabric: for devices and processes.
-        folder: of the run.
-        console: for progress.
-        after: tries, after the last epoch, how far the labels can be trusted; all processes call it together.
-    """
-    started = time.monotonic()
-    trainer = build_trainer(session, fabric)
-    config, resolved = session.config, session.resolved
-    display = Display(
-        console,
-        title=f"{config.data.name} · {config.method_name}",
-        total_epochs=resolved.total_epochs,
-        steps_per_epoch=resolved.steps_per_epoch,
-    )
-    start = find_start(folder, fabric, checkpoint_every=config.run.checkpoint_every, say=display.say)
-    if start.checkpoint is not None:
-        trainer.load(start.checkpoint)
-    check_same_start(start.epoch, trainer.step, device=fabric.device)
-    display.begin(start.epoch)
-    writes = distributed.rank() == 0
-    if writes:
-        folder.keep_epochs(start.epoch, display.say)
-    with (
-        display,
-        ScalarLog(folder.path, enabled=writes and config.run.tensorboard, first_epoch=start.epoch) as scalars,
-        StopSignals() as signals,
-    ):
-        _train_epochs(trainer, folder, start, display=display, scalars=scalars, signals=signals)
-    result = summarise(trainer, folder, time.monotonic() - started)
-    averaged = trainer.averaged.module
-    hidden = after()
-    result |= write_outcome(
-        folder, session, lambda images: trainer.predict(averaged, images), hidden=hidden, writes=writes
-    )
-    if writes:
-        save_model(folder.model_file, session.complete(averaged), session)
-        folder.write_json(folder.result_file, result)
-        if config.run.report:
-            draw_report(folder, session, console)
-    distributed.barrier()
-    return result
-
-
-def _train_epochs(
-    trainer: Trainer, folder: RunFolder, start: Start, *, display: Display, scalars: ScalarLog, signals: StopSignals
-) -> None:
-    """The epochs that are left. Everything an epoch adds to the run's files is there before its checkpoint is."""
-    session, config = trainer.session, trainer.config
-    total = session.resolved.total_epochs
-    clusters = session.method.summary().get("clusters")
-    names = session.bundle.train.class_names
-    guards = start.guards(
-        Guards(class_names=names, clusters=None if clusters is None else int(clusters), total_epochs=total)
-    )
-    saver = Saver(trainer, folder, guards=guards, signals=signals, minutes=config.run.checkpoint_minutes)
-    for epoch in range(start.epoch, total):
-        began = time.monotonic()
-        meter = trainer.meter(epoch)
-        if epoch == start.epoch:
-            meter, began = start.meter(meter), began - start.seconds
-        after_step = partial(saver.after_step, epoch, meter, began)
-        try:
-            row = trainer.train_epoch(epoch, display, meter=meter, after_step=after_step)
-        except TrainingError as error:
-            if distributed.rank() == 0:
-                folder.append(folder.warnings_file, stopped_row(epoch, error))
-            raise
-        row |= trainer.evaluate(epoch)
-        display.epoch(epoch + 1, row)
-        if remark := session.method.remark():
-            display.say(f"epoch {epoch + 1}: {remark}")
-        warnings = guards.check(row, meter.labels_by_class())
-        for warning in warnings:
-            display.say(f"warning in epoch {epoch + 1}: {warning['message']}. {warning['advice']}")
-        if distributed.rank() == 0:
-            folder.append(folder.metrics_file, row)
-            append_classes(folder, session, epoch)
-            for warning in warnings:
-                folder.append(folder.warnings_file, warning)
-            folder.append(folder.timings_file, {"epoch": epoch, "seconds": time.monotonic() - began})
-            scalars.write(row)
-        saver.after_epoch(epoch, due=(epoch + 1) % config.run.checkpoint_every == 0 or epoch + 1 == total)
-        distributed.barrier()
-
-
-def summarise(trainer: Trainer, folder: RunFolder, seconds: float) -> dict[str, Any]:
-    """What `train --json` prints."""
-    rows = folder.metrics()
-    last = rows[-1] if rows else {}
-    session = trainer.session
-
-    def mean_of_last(key: str) -> float | None:
-        values = [row[key] for row in rows[-LAST_EPOCHS:] if key in row]
-        return sum(values) / len(values) if values else None
-
-    spent = sum(_seconds_of(folder.timings_file))
-    return (
-        {
-            "run": str(folder.path),
-            "data": session.config.data.name,
-            "method": session.config.method_name,
-            "seed": session.config.run.seed,
-            "labelled": len(session.split.labelled),
-            "unlabelled": len(session.split.unlabelled),
-            "epochs": session.resolved.total_epochs,
-            "steps": trainer.step,
-            "test_accuracy": mean_of_last("test_accuracy_ema"),
-            "test_accuracy_weights": mean_of_last("test_accuracy"),
-            "test_accuracy_last_epoch": last.get("test_accuracy_ema"),
-            "pseudo_label_accuracy": last.get("pseudo_accuracy_refined"),
-            "retention": last.get("retention"),
-            "seconds": seconds if spent < seconds else spent,
-            "peak_memory_mib": peak_memory_mib(),
-            "warnings": folder.warnings(),
-        }
-        | {key: last[key] for key in ("clusters_in_use", "smallest_cluster", "largest_cluster") if key in last}
-        | session.method.summary()
-    )
-
-
-def peak_memory_mib() -> float | None:
-    """The most main memory that this process has held so far; None where the system does not tell."""
-    try:
-        import resource
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes on macOS, KiB elsewhere
-
-
-def _seconds_of(file: Path) -> Iterator[float]:
-    if file.is_file():
-        for line in file.read_text(encoding="utf-8").splitlines():
-            yield float(json.loads(line)["seconds"])

