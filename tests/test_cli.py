@@ -6,9 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+from safetensors.torch import load_file
 from sklearn.datasets import load_digits
 
+from protocon.config import validate
+from protocon.engine.session import prepare
+from protocon.methods import METHODS
 from tests.commands import Finished, run_command
 from tests.engine.runs import SMALL, small_run
 
@@ -141,6 +146,34 @@ def test_init_starts_from_the_encoder_of_a_run(protocon: Shell, finished_run: di
     done = protocon("train", *arguments, "--init", str(tmp_path / "nowhere.pth"))
     assert done.code == 1
     assert "nowhere.pth does not exist" in done.err
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_init_gives_any_method_the_encoder_and_nothing_else(
+    protocon: Shell, finished_run: dict[str, Any], method: str
+) -> None:
+    model = Path(finished_run["run"]) / "model.safetensors"
+    arguments = ("train", "--labels-per-class", "8", "--method", method, "--dry-run", "--json", *SMALL)
+    networks = [
+        prepare(validate(protocon(*arguments, *init).json["config"])).network.state_dict()
+        for init in ((), ("--init", finished_run["run"]), ("--init", str(model)))
+    ]
+    saved = {name: tensor for name, tensor in load_file(model).items() if name.startswith("encoder.")}
+    assert len(saved) > 20
+    for name, tensor in saved.items():
+        assert torch.equal(networks[1][name], tensor), name
+    assert any(not torch.equal(networks[0][name], tensor) for name, tensor in saved.items())
+    for name in networks[0].keys() - saved.keys():
+        assert torch.equal(networks[1][name], networks[0][name]), name  # the heads are the seed's
+        assert torch.equal(networks[2][name], networks[0][name]), name
+    assert all(torch.equal(networks[2][name], tensor) for name, tensor in saved.items())
+
+
+def test_one_start_for_the_encoder(protocon: Shell, finished_run: dict[str, Any], tmp_path: Path) -> None:
+    both = ("--init", finished_run["run"], "--weights", str(tmp_path / "w.pth"))
+    done = protocon("train", "--labels-per-class", "8", "--dry-run", *both)
+    assert done.code == 1
+    assert "give one" in done.err
 
 
 def test_recipes_are_listed_and_shown(protocon: Shell) -> None:

@@ -20,10 +20,10 @@ from protocon.results.comparison import Comparison
 from protocon.results.grid import GRID_FILE, compare, default_workers
 from protocon.results.pool import _failure
 from protocon.results.request import Cell, Request, build_request
-from protocon.results.tables import accuracy_page
+from protocon.results.tables import accuracy_page, difference_page
 from tests.commands import run_command
 
-METHODS = "logistic-regression,supervised"
+METHODS = "logistic-regression,protocon"
 QUICK = ("data.image_size=8", "optim.epochs=4", "run.tensorboard=false", "run.report=false")
 ARGUMENTS = ("--methods", METHODS, "--labels-per-class", "2,4", "--seeds", "2", *QUICK)
 
@@ -65,6 +65,14 @@ def living(session: int) -> list[str]:
     return found
 
 
+def prints_into(pid: str, log: Path) -> bool:
+    """Whether a process has this file for its output."""
+    try:
+        return Path(f"/proc/{pid}/fd/1").readlink() == log
+    except OSError:
+        return False  # ended meanwhile
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     """A grid that nothing happened to."""
@@ -89,12 +97,12 @@ def test_every_cell_has_its_result(whole: Comparison) -> None:
 @pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="looks for processes in /proc")
 def test_a_killed_grid_leaves_no_process_and_goes_on_where_it_stopped(whole: Comparison, tmp_path: Path) -> None:
     out = tmp_path / "grid"
-    command = [sys.executable, "-m", "protocon", "compare", "--out", str(out), "--workers", "1", *ARGUMENTS]
+    command = [sys.executable, "-m", "protocon", "compare", "--out", str(out), "--workers", "2", *ARGUMENTS]
     with (
         (tmp_path / "err").open("w") as errors,
         subprocess.Popen(command, stdout=errors, stderr=errors, start_new_session=True) as process,
     ):
-        begun = out / "cells" / "supervised-2pc-seed0"
+        begun = out / "cells" / "protocon-2pc-seed0"
         wait_for((begun / "checkpoints" / "epoch-00001.safetensors").is_file)
         assert len(living(process.pid)) > 1  # the worker at least
         os.kill(process.pid, signal.SIGKILL)
@@ -102,20 +110,39 @@ def test_a_killed_grid_leaves_no_process_and_goes_on_where_it_stopped(whole: Com
     wait_for(lambda: not living(process.pid))
     before = times(out)
     assert "logistic-regression-2pc-seed0" in before
-    assert "supervised-2pc-seed0" not in before  # it was in the middle
+    assert "protocon-2pc-seed0" not in before  # it was in the middle
 
     resumed = run_quietly(quick(), out)
     after = times(out)
     assert len(after) == 8
     assert {name: after[name] for name in before} == before
-    log = (out / "logs" / "supervised-2pc-seed0.log").read_text()
+    log = (out / "logs" / "protocon-2pc-seed0.log").read_text()
     assert f"resuming {begun}" in log
     assert accuracies(resumed) == accuracies(whole)
     assert accuracy_page(resumed) == accuracy_page(whole)
+    assert difference_page(resumed) == difference_page(whole)
+    assert "delta against best baseline" in str(accuracy_page(whole).rows)
 
     again = run_quietly(quick(), out)  # nothing is left to do
     assert times(out) == after
     assert again == resumed
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="looks for processes in /proc")
+def test_a_killed_worker_is_reported_and_its_cell_tried_again(whole: Comparison, tmp_path: Path) -> None:
+    out = tmp_path / "grid"
+    one_cell = ("--methods", "protocon", "--labels-per-class", "2", "--seeds", "1")
+    command = [sys.executable, "-m", "protocon", "compare", "--out", str(out), "--workers", "1", *one_cell, *QUICK]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        cell = "protocon-2pc-seed0"
+        wait_for((out / "cells" / cell / "checkpoints" / "epoch-00001.safetensors").is_file)
+        (worker,) = (pid for pid in living(process.pid) if prints_into(pid, out / "logs" / f"{cell}.log"))
+        os.kill(int(worker), signal.SIGKILL)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert f"{cell}: failed: killed by SIGKILL" in said
+    again = run_quietly(build_request(methods=["protocon"], labels_per_class=(2,), seeds=1, overrides=QUICK), out)
+    assert accuracies(again) == {key: value for key, value in accuracies(whole).items() if key == ("protocon", 2, 0)}
 
 
 def test_a_cell_that_fails_stops_no_other(
@@ -197,7 +224,7 @@ def test_one_worker_a_core_but_one_alone_on_an_accelerator() -> None:
 
 def test_a_failure_is_told_by_the_last_line_of_the_log(tmp_path: Path) -> None:
     request = quick()
-    cell = Cell("supervised", 2, 0)
+    cell = Cell("protocon", 2, 0)
     job = Job(cell, request.config(cell), folder=tmp_path, log=tmp_path / "x.log")
     assert last_line(job.log) == ""
     assert _failure(0, job) is None

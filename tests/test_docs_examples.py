@@ -2,8 +2,11 @@
 
 import importlib.util
 import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,8 @@ from tests.commands import run_command
 from tests.engine.runs import small_config, small_run
 from tests.results.records import comparison
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -27,21 +31,28 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
 
 
+def console_lines(page: str) -> list[str]:
+    """What a page says to type."""
+    return [line for text in blocks(page, "console") for line in text.splitlines()]
+
+
 def commands() -> list[str]:
-    found = [
-        line
-        for page in ("comparing.md", "adding-a-method.md")
-        for text in blocks(page, "console")
-        for line in text.splitlines()
-    ]
+    """Comparisons that the pages show."""
+    found = [*console_lines("comparing.md"), *console_lines("adding-a-method.md")]
     return [line for line in found if line.startswith("protocon compare")]
+
+
+def file_and_line() -> tuple[str, str]:
+    """What the page adds: a method's file, and its line of the table."""
+    code, line = blocks("adding-a-method.md", "python")
+    return code, line
 
 
 @pytest.fixture
 def mean_teacher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Method]:
-    """The page's method, added as the page says."""
+    """The page's method among the others."""
     file = tmp_path / "meanteacher.py"
-    code, line = blocks("adding-a-method.md", "python")
+    code, line = file_and_line()
     file.write_text(code, encoding="utf-8")
     spec = importlib.util.spec_from_file_location("meanteacher", file)
     assert spec is not None
@@ -49,10 +60,60 @@ def mean_teacher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Method
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "meanteacher", module)
     spec.loader.exec_module(module)
-    name, _, class_name = line.strip().rstrip(",").partition(": ")
-    added: type[Method] = getattr(module, class_name)
-    monkeypatch.setitem(METHODS, json.loads(name), added)
+    name, place = re.findall(r'"(.+?)"', line)
+    added: type[Method] = getattr(module, place.removeprefix("meanteacher:"))
+    monkeypatch.setitem(METHODS, name, added)
     return added
+
+
+@pytest.fixture(scope="module")
+def grown_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with the page's file and line, and nothing else, added."""
+    project = tmp_path_factory.mktemp("grown")
+    for part in ("src", "tests"):
+        shutil.copytree(ROOT / part, project / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", project)
+    code, line = file_and_line()
+    methods = project / "src" / "protocon" / "methods"
+    (methods / "meanteacher.py").write_text(code, encoding="utf-8")
+    table = (methods / "__init__.py").read_text(encoding="utf-8")
+    before, last, after = table.partition('    "softmatch": "softmatch:SoftMatch",\n')
+    assert last
+    (methods / "__init__.py").write_text(before + last + line + after, encoding="utf-8")
+    return project
+
+
+def run_in(project: Path, *arguments: str) -> str:
+    """Output of a Python module of that project."""
+    paths = os.pathsep.join([str(project / "src"), str(project)])
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=project,
+        env=os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_one_file_and_one_line_are_enough(grown_project: Path) -> None:
+    (train,) = [line for line in console_lines("adding-a-method.md") if line.startswith("protocon train")]
+    shown = run_in(grown_project, *shlex.split(train), "--dry-run", "--json")
+    config = json.loads(shown)["config"]
+    assert config["method_name"] == "mean-teacher"
+    assert config["method"]["lambda_u"] == 20.0
+
+
+def test_what_holds_for_every_method_holds_for_the_page_s(grown_project: Path) -> None:
+    (check,) = [line for line in console_lines("adding-a-method.md") if "pytest" in line]
+    said = run_in(grown_project, *shlex.split(check)[2:], "-p", "no:cacheprovider")
+    passed = re.search(r"(\d+) passed", said)
+    assert passed is not None, said
+    assert int(passed[1]) >= 15
+    assert "skipped" not in said
 
 
 def test_the_example_method_trains(mean_teacher: type[Method], tmp_path: Path) -> None:

@@ -60,13 +60,23 @@ def assert_same_run(first: Path, second: Path) -> None:
         assert not (first / file).is_file() or (first / file).read_bytes() == (second / file).read_bytes(), file
 
 
-@pytest.mark.parametrize("method", METHODS)
+# State that only options have: of all teachers, and of the parts that are off by default.
+OPTIONS = [
+    *((method, ("teacher=eman",)) for method in METHODS),
+    ("protocon", ("center=true", "heads=2", "method.alignment=mean")),
+    ("fixmatch-da", ("alignment_momentum=0.9",)),
+    ("fixmatch-da", ("method.alignment=dual",)),
+    ("comatch", ("queue_size=300",)),  # wraps round between two checkpoints
+]
+
+
+@pytest.mark.parametrize(("method", "options"), [*((method, ()) for method in METHODS), *OPTIONS])
 def test_same_seed_same_bits_and_resuming_changes_nothing(
-    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    method: str, options: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    overrides = overrides_for(method)
+    overrides = [*overrides_for(method), *options]
     whole = Path(small_run(tmp_path / "whole", *overrides, method=method)["run"])
-    for epochs in (1, 3) if method == "protocon" else (2,):
+    for epochs in (1, 3) if method == "protocon" and not options else (2,):
         out = tmp_path / f"stopped-{epochs}"
         with monkeypatch.context() as patch:
             stop_after(patch, epochs)

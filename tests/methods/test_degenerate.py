@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.methods.harness import Run, build, loss_of
+from tests.methods.harness import Run, TinyNetwork, build, loss_of
 
 STEPS = 12
 
@@ -25,9 +25,19 @@ def test_alignment_to_a_uniform_running_mean_is_fixmatch(monkeypatch: pytest.Mon
     assert_same(Run(aligned), Run(build("fixmatch", threshold=0.8)), tolerance=1e-6)
 
 
-def test_debiaspl_without_strength_is_fixmatch() -> None:
-    without = Run(build("debiaspl", debias=0.0, threshold=0.8))
-    assert_same(without, Run(build("fixmatch", threshold=0.8)), tolerance=0.0)
+@pytest.mark.parametrize("batchnorm", [True, False])
+def test_debiaspl_without_strength_is_fixmatch(batchnorm: bool) -> None:
+    without, fixmatch = build("debiaspl", debias=0.0, threshold=0.8), build("fixmatch", threshold=0.8)
+    runs = [Run(method, TinyNetwork(batchnorm=batchnorm)) for method in (without, fixmatch)]
+    assert_same(runs[0], runs[1], tolerance=0.0)
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_simmatch_without_smoothing_is_fixmatch_with_alignment_in_batch_statistics_too(joint: bool) -> None:
+    # Not so CoMatch: its second strong view is in the batch that the statistics are of.
+    common: dict[str, Any] = {"threshold": 0.8, "soft_labels": True, "joint_batchnorm": joint}
+    simmatch = Run(build("simmatch", alpha=1.0, lambda_in=0.0, **common), TinyNetwork(batchnorm=True))
+    assert_same(simmatch, Run(build("fixmatch-da", **common), TinyNetwork(batchnorm=True)), tolerance=1e-6)
 
 
 @pytest.mark.parametrize("soft", [True, False])
@@ -42,22 +52,26 @@ def test_without_smoothing_and_embedding_loss_it_is_fixmatch_with_alignment(
 
 
 @pytest.mark.parametrize(
-    ("name", "settings"),
+    ("name", "settings", "plain", "its"),
     [
-        ("comatch", {"alpha": 0.5, "lambda_ctr": 0.0}),
-        ("comatch", {"alpha": 1.0, "lambda_ctr": 1.0}),
-        ("simmatch", {"alpha": 0.5, "lambda_in": 0.0}),
-        ("simmatch", {"alpha": 1.0, "lambda_in": 1.0}),
-        ("debiaspl", {"debias": 0.5}),
+        ("comatch", {"alpha": 0.5, "lambda_ctr": 0.0}, "fixmatch-da", {"soft_labels": True}),
+        ("comatch", {"alpha": 1.0, "lambda_ctr": 1.0}, "fixmatch-da", {"soft_labels": True}),
+        ("simmatch", {"alpha": 0.5, "lambda_in": 0.0}, "fixmatch-da", {"soft_labels": True}),
+        ("simmatch", {"alpha": 1.0, "lambda_in": 1.0}, "fixmatch-da", {"soft_labels": True}),
+        ("fixmatch-da", {}, "fixmatch", {}),
+        ("fixmatch-da", {"alignment": "dual"}, "fixmatch-da", {}),
+        ("debiaspl", {"debias": 0.5, "debias_momentum": 0.9}, "fixmatch", {}),
     ],
 )
-def test_each_part_alone_makes_a_difference(name: str, settings: dict[str, float]) -> None:
-    run, plain = Run(build(name, threshold=0.8, **settings)), Run(build("fixmatch-da", threshold=0.8))
+def test_each_part_alone_makes_a_difference(
+    name: str, settings: dict[str, Any], plain: str, its: dict[str, Any]
+) -> None:
+    run, without = Run(build(name, threshold=0.8, **settings)), Run(build(plain, threshold=0.8, **its))
     run.advance(STEPS)
-    plain.advance(STEPS)
+    without.advance(STEPS)
     moved = [
-        float((own - its).abs().max().detach())
-        for own, its in zip(run.network.parameters(), plain.network.parameters(), strict=True)
+        float((own - other).abs().max().detach())
+        for own, other in zip(run.network.parameters(), without.network.parameters(), strict=True)
     ]
     assert max(moved) > 1e-3
 

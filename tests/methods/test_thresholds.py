@@ -17,7 +17,7 @@ from tests.methods.watching import hard, supervised, unlabelled, watch
 @pytest.mark.parametrize(("warm_up", "convex"), [(True, True), (False, True), (True, False)])
 def test_a_flexmatch_step_is_the_papers_after_some_training(warm_up: bool, convex: bool) -> None:
     run = Run(build("flexmatch", threshold=0.7, warm_up=warm_up, convex=convex))
-    past, seen = watch(run, 10)
+    past, seen = watch(run, 12)
     record = np.full(SAMPLES, -1)
     for earlier in past:
         for sample, row in zip(earlier.index, earlier.probs, strict=True):
@@ -27,6 +27,7 @@ def test_a_flexmatch_step_is_the_papers_after_some_training(warm_up: bool, conve
     confidence, label = seen.probs.max(axis=1), seen.probs.argmax(axis=1)
     reliable = (confidence >= thresholds[label]).astype(np.float64)
     assert 0 < thresholds.min() < thresholds.max() <= 0.7
+    assert 0 < reliable.mean() < 1
     loss_u = unlabelled(hard(seen.probs), reliable, seen.strong_logits[0])
     step = run.look()
     assert float(step.terms["retention"]) == pytest.approx(reliable.mean())

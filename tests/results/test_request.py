@@ -78,6 +78,7 @@ def test_a_setting_with_a_methods_name_reaches_that_one() -> None:
         ("labels_per_class=3", "--labels-per-class"),
         ("labels_percent=1", "--labels-per-class"),
         ("data.split=x.json", "--labels-per-class"),
+        ("time_budget=20m", "same number of steps"),
     ],
 )
 def test_a_setting_that_would_do_nothing_is_refused(override: str, message: str) -> None:
@@ -98,11 +99,24 @@ def test_wrong_axes_are_refused() -> None:
     assert numbers_in("2,4") == [2, 4]
 
 
-def test_a_recipe_gives_its_method_settings_to_its_method_alone() -> None:
-    request = build_request(methods=["protocon", "fixmatch"], recipe="paper-cifar10")
+def test_of_a_recipe_only_what_means_the_same_everywhere_reaches_other_methods() -> None:
+    request = build_request(methods=["protocon", "fixmatch", "simmatch", "supervised"], recipe="paper-domainnet")
     assert setting(request, "protocon", "neighbours") == 250
+    assert {setting(request, name, "threshold") for name in ("protocon", "fixmatch", "simmatch")} == {0.7}
+    assert setting(request, "protocon", "class_prior") == setting(request, "simmatch", "class_prior") == "labels"
+    assert setting(request, "simmatch", "temperature") == 0.1  # its own paper's
+    assert setting(request, "supervised", "threshold") is None
     assert request.configs["fixmatch"].network == request.configs["protocon"].network
-    assert request.data == "cifar10"
+    assert request.data == "domainnet"
+    over = build_request(methods=["fixmatch"], recipe="paper-domainnet", overrides=["threshold=0.9"])
+    assert setting(over, "fixmatch", "threshold") == 0.9
+
+
+def test_predictions_are_aligned_alike_in_all_methods() -> None:
+    names = ["protocon", "fixmatch-da", "comatch", "simmatch"]
+    assert {setting(small(methods=names), name, "alignment") for name in names} == {"mean"}
+    assert {setting(small("alignment=dual", methods=names), name, "alignment") for name in names} == {"dual"}
+    assert setting(small("protocon.alignment=none", methods=names), "protocon", "alignment") == "none"
 
 
 def test_a_request_survives_its_file() -> None:

@@ -112,6 +112,10 @@ def train(
         precision=precision,
     )
     if init is not None:
+        if config.network.weights is not None:
+            raise ProtoConError(
+                f"--init {init} and --weights {config.network.weights} both say what the encoder starts from; give one"
+            )
         weights = init / "model.safetensors" if init.is_dir() else init
         network = config.network.model_copy(update={"weights": weights})
         config = config.model_copy(update={"network": network})

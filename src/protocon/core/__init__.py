@@ -1,1 +1,1 @@
-"""The paper's parts: pure functions, and small modules that hold buffers only."""
+"""The parts that all methods are made of: pure functions, and small modules that hold buffers only."""

@@ -19,7 +19,7 @@ def unlabelled_loss(logits_strong: Tensor, target_probs: Tensor, reliable: Tenso
     Args:
         logits_strong: (n, C).
         target_probs: p̂^w, (n, C).
-        reliable: η, (n,).
+        reliable: η, (n,): flags, or SoftMatch's weights.
     """
     each = -(target_probs.detach() * logits_strong.log_softmax(-1)).sum(-1)
     return (each * reliable).mean()

@@ -8,7 +8,7 @@ from protocon.core.bank import NOT_SEEN, smallest_integer
 
 
 class FlexibleThresholds(nn.Module):
-    """FlexMatch: a class's threshold grows with the samples that were ever predicted as it with confidence.
+    """FlexMatch: a class's threshold grows with the samples that were last predicted as it with confidence.
 
     `record` holds each sample's last confident prediction, −1 for a sample that never had one.
 

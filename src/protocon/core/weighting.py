@@ -8,7 +8,7 @@ class ConfidenceGaussian(nn.Module):
     """Weight 1 from the running mean confidence on, falling with the distance below it.
 
     Args:
-        classes: C; the mean starts at 1/C and the variance at 1, so nearly all weights start near 1.
+        classes: C; the mean starts at 1/C, which no confidence is below, so that all weights start at 1.
         momentum: m of the running mean and variance.
         width: n_σ. The variance is divided by its square: with 2, a confidence one standard deviation
             below the mean is two standard deviations out.
@@ -25,7 +25,7 @@ class ConfidenceGaussian(nn.Module):
         self.register_buffer("variance", torch.ones(()))
 
     def forward(self, confidence: Tensor) -> Tensor:
-        """Weights (n,) in (0, 1] of confidences (n,) (SoftMatch's Eq. 5 and 9); changes nothing."""
+        """Weights (n,) from 0 to 1 of confidences (n,) (SoftMatch's Eq. 5 and 9); changes nothing."""
         below = (self.mean - confidence).clamp(min=0.0)
         return torch.exp(-(below**2) * self.width**2 / (2.0 * self.variance.clamp(min=1e-12)))
 

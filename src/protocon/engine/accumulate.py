@@ -2,7 +2,8 @@
 
 Parts are to a step what processes are: each holds a slice of the rows, and the mean of their losses is that of the
 whole. So gradients add up to those of one pass, with two exceptions: BatchNorm sees a part at a time, and losses that
-compare the images of a batch with each other (CoMatch, instance discrimination) compare within a part.
+compare the images of a batch with each other (CoMatch's, FreeMatch's fairness, instance discrimination) compare within
+a part.
 """
 
 from dataclasses import replace

@@ -8,7 +8,7 @@ import torch
 from rich.console import Console
 
 from protocon import distributed
-from protocon.data.imageset import ImageSet
+from protocon.data.imageset import DataBundle, FeatureArray, ImageSet
 from protocon.engine.session import Features, Session
 from protocon.engine.views import CLEAN, image_views, views_of_features
 from protocon.features.extract import FrozenEncoder, View, feature_table, fill
@@ -19,22 +19,40 @@ from protocon.features.samples import CachedViews
 
 
 def with_features(session: Session, console: Console, device: torch.device) -> Session:
-    """The session with the features that its frozen encoder gives; any other session as it is.
+    """The session with the features that its frozen encoder gives; any other session as it is."""
+    if session.frozen is None:
+        return session
+    train, test = _encoded(session, session.frozen.to(device), console)
+    components = len(session.network.mean)
+    reduction = principal_components(train, components)
+    features = Features(reduced(train, reduction), None if test is None else reduced(test, reduction), reduction)
+    return replace(session, features=features, views=views_of_features(session.config, components=components))
+
+
+def clean_features(session: Session, console: Console, device: torch.device) -> DataBundle:
+    """The data as embeddings, for classifiers that take plain rows: what a frozen encoder says of the clean images."""
+    if session.frozen is None:
+        return session.bundle
+    train, test = _encoded(session, session.frozen.to(device), console)
+    return replace(session.bundle, train=_plain(train), test=None if test is None else _plain(test))
+
+
+def _plain(views: CachedViews) -> FeatureArray:
+    rows = views.clean(most=len(views))
+    return FeatureArray(rows, views.labels, views.class_names, name=views.name, ids=views.ids, content=views.content())
+
+
+def _encoded(session: Session, encoder: FrozenEncoder, console: Console) -> tuple[CachedViews, CachedViews | None]:
+    """All views of the training images and the clean one of the test images, as features.
 
     The views' draws do not depend on the run's seed, so that runs of all seeds and methods share one computation.
     """
-    config = session.config
-    if session.frozen is None:
-        return session
-    encoder = session.frozen.to(device)
+    config, bundle = session.config, session.bundle
     cache = (config.run.cache or default_cache()).expanduser()
-    bundle = session.bundle
     views = image_views(config, shape=bundle.train.shape)
     train = cached_views(bundle.train, encoder, views, cache=cache, console=console)
     test = None if bundle.test is None else cached_views(bundle.test, encoder, [CLEAN], cache=cache, console=console)
-    reduction = principal_components(train, len(session.network.mean))
-    features = Features(reduced(train, reduction), None if test is None else reduced(test, reduction), reduction)
-    return replace(session, features=features, views=views_of_features(config, components=len(session.network.mean)))
+    return train, test
 
 
 def cached_views(

@@ -1,15 +1,13 @@
 """FixMatch (Sohn et al., 2020), plain and with distribution alignment (Berthelot et al., 2020)."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch.nn.functional as F
-from pydantic import Field
 from torch import Tensor
 
-from protocon.core.alignment import DistributionAlignment
 from protocon.core.losses import supervised_loss, unlabelled_loss
+from protocon.methods.aligning import AlignmentSettings, build_alignment
 from protocon.methods.base import Forward, Method, MethodConfig, Problem, PseudoLabelConfig
-from protocon.methods.prior import ClassPrior, resolve_prior
 from protocon.types import Batch, Progress, Step
 
 
@@ -54,15 +52,11 @@ class FixMatch(Method):
         return Step(loss_x + self.config.lambda_u * loss_u, terms, rows)
 
 
-class FixMatchDAConfig(FixMatchConfig):
+class FixMatchDAConfig(AlignmentSettings, FixMatchConfig):
     """Settings of FixMatch with distribution alignment."""
 
-    alignment_window: int = Field(default=32, ge=1)
-    """Batches in the running mean of predictions."""
-    alignment_momentum: float | None = Field(default=None, ge=0, lt=1)
-    """If given, an exponential mean of predictions instead of a window."""
-    class_prior: ClassPrior = "uniform"
-    """Class frequencies to align to: uniform, those of the labels, or a list."""
+    alignment: Literal["mean", "dual"] = "mean"
+    """By the running mean of predictions, as published, or by a dual variable a class, as ProtoCon can."""
 
 
 class FixMatchDA(FixMatch):
@@ -72,15 +66,10 @@ class FixMatchDA(FixMatch):
 
     def __init__(self, config: FixMatchDAConfig, problem: Problem) -> None:
         super().__init__(config, problem)
-        self.alignment = DistributionAlignment(
-            problem.classes,
-            window=config.alignment_window,
-            momentum=config.alignment_momentum,
-            prior=resolve_prior(config.class_prior, problem),
-        )
+        self.alignment = build_alignment(config, problem, kind=config.alignment)
 
     def align(self, probs: Tensor) -> Tensor:
-        """Predictions divided by their running mean."""
+        """Predictions as frequent, on average, as the classes are."""
         aligned: Tensor = self.alignment(probs)
         return aligned
 

@@ -10,7 +10,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from protocon.core.alignment import DistributionAlignment, DualAlignment
 from protocon.core.bank import SampleBank
 from protocon.core.kmeans import ConstrainedKMeans
 from protocon.core.losses import (
@@ -24,8 +23,8 @@ from protocon.core.prototypes import ClassPrototypes
 from protocon.core.refine import cluster_labels, refine
 from protocon.core.retention import RetentionThreshold
 from protocon.distributed import gather_with_gradient
+from protocon.methods.aligning import build_alignment
 from protocon.methods.base import Forward, Method, MethodConfig, Problem
-from protocon.methods.prior import resolve_prior
 from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
 from protocon.types import Batch, Outputs, Progress, Step
 
@@ -68,14 +67,7 @@ class ProtoCon(Method):
         )
         self.bank = SampleBank(problem.unlabelled, classes=problem.classes, clusters=sizes.clusters, heads=config.heads)
         self.prototypes = ClassPrototypes(problem.classes, problem.projection_dim)
-        prior = resolve_prior(config.class_prior, problem)
-        self.alignment: DistributionAlignment | DualAlignment = (
-            DualAlignment(problem.classes, rate=config.alignment_rate, prior=prior)
-            if config.alignment == "dual"
-            else DistributionAlignment(
-                problem.classes, window=config.alignment_window, momentum=config.alignment_momentum, prior=prior
-            )
-        )
+        self.alignment = build_alignment(config, problem, kind="dual" if config.alignment == "dual" else "mean")
         self.threshold = RetentionThreshold(
             config.threshold, retention=0.0 if config.least_retention == "auto" else config.least_retention
         )
@@ -101,7 +93,8 @@ class ProtoCon(Method):
             # Zero times the projector keeps its gradients defined, as distributed training requires.
             start=0.0 * strong.embeddings.sum(),
         )
-        return Step(loss, self._log(losses, seen, batch), self._rows(labelled, weak, seen, batch))
+        judged = self.judge_labelled(teacher, batch, labelled)
+        return Step(loss, self._log(losses, seen, batch), self._rows(judged, weak, seen, batch))
 
     def _first_epoch_step(self, network: Forward, teacher: Forward, batch: Batch) -> Step:
         """Epoch 0 fills the banks; labels are learnt from only if `first_epoch` says so."""
@@ -114,7 +107,8 @@ class ProtoCon(Method):
         loss_x = supervised_loss(labelled.logits, batch.targets) * batch.labelled_share
         # Zero times the projector: see `step`.
         loss = loss_x + 0.0 * labelled.embeddings.sum() if learn else None
-        return Step(loss, self._log({"loss_x": loss_x}, seen, batch), self._rows(labelled, weak, seen, batch))
+        judged = self.judge_labelled(teacher, batch, labelled)
+        return Step(loss, self._log({"loss_x": loss_x}, seen, batch), self._rows(judged, weak, seen, batch))
 
     def _judge(self, weak: Outputs) -> _Opinions:
         """The two opinions on each weak view, and their mixture (Eq. 4-5, 9)."""
@@ -185,7 +179,7 @@ class ProtoCon(Method):
             "agreement": agree.float().mean() * batch.share,
         }
 
-    def _rows(self, labelled: Outputs, weak: Outputs, seen: _Opinions, batch: Batch) -> dict[str, Tensor]:
+    def _rows(self, judged: Outputs, weak: Outputs, seen: _Opinions, batch: Batch) -> dict[str, Tensor]:
         return {
             "index": batch.index,
             "embeddings": weak.embeddings,
@@ -197,7 +191,7 @@ class ProtoCon(Method):
             "reliable": seen.reliable,
             "assignment": seen.assignment,
             "similarity": seen.similarity,
-            "labelled_embeddings": labelled.embeddings.detach(),
+            "labelled_embeddings": judged.embeddings,
             "labelled_targets": batch.targets,
         }
 

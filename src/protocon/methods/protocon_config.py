@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from protocon.errors import ConfigError
+from protocon.methods.aligning import AlignmentSettings
 from protocon.methods.base import PseudoLabelConfig
-from protocon.methods.prior import ClassPrior
 
 PAPER_NEIGHBOURS = 250
 PAPER_DUAL_RATE = 20.0
 
 
-class ProtoConConfig(PseudoLabelConfig):
+class ProtoConConfig(AlignmentSettings, PseudoLabelConfig):
     """Defaults are the paper's; `auto` fits a value to small data."""
 
     alpha: float = Field(default=0.8, ge=0, le=1)
@@ -61,14 +61,6 @@ class ProtoConConfig(PseudoLabelConfig):
     """Distribution alignment of the classifier's opinion: by the running mean (the paper), by a dual variable per class
     (which trusts the class prior more), or none. auto: dual where `labels_per_class` draws the labels, as benchmarks
     with balanced classes do; else mean. For imbalanced classes set mean, or give `class_prior`."""
-    alignment_rate: float = Field(default=0.5, gt=0)
-    """Step size of dual alignment."""
-    alignment_window: int = Field(default=32, ge=1)
-    """Batches in the running mean of predictions."""
-    alignment_momentum: float | None = Field(default=None, ge=0, lt=1)
-    """If given, an exponential mean of predictions instead of a window."""
-    class_prior: ClassPrior = "uniform"
-    """Class frequencies to align to: uniform, those of the labels, or a list."""
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,12 @@ from rich.console import Console
 
 from protocon.config import RunConfig
 from protocon.data.splitfile import save_split
+from protocon.engine.fabric import build_fabric
 from protocon.engine.fit import fit
+from protocon.engine.frozen import clean_features
 from protocon.engine.pins import carry_on
 from protocon.engine.runfolder import RunFolder, newest_run
-from protocon.engine.session import choose_split, load_data
+from protocon.engine.session import choose_split, load_data, prepare
 from protocon.engine.training import peak_memory_mib
 from protocon.errors import ProtoConError
 from protocon.references import REFERENCES, reference_accuracy
@@ -69,6 +71,9 @@ def run_reference(job: Job) -> None:
     """Fit and measure a reference; its folder and result have the form of a run's."""
     bundle = load_data(job.config)
     split = choose_split(job.config, bundle.train)
+    if job.config.network.frozen:  # networks learn from features there, so references do too
+        session = prepare(job.config, bundle, split=split)
+        bundle = clean_features(session, Console(stderr=True, soft_wrap=True), build_fabric(session.config).device)
     started = time.monotonic()
     accuracy = reference_accuracy(job.cell.method, bundle, split)
     seconds = time.monotonic() - started

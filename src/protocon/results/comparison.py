@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from protocon.results.statistics import Difference, Spread, paired_difference, spread
@@ -19,7 +20,7 @@ class Record:
     """Labels of each class."""
     seed: int
     accuracy: float | None
-    """Of the run (mean over its last ten epochs, averaged weights), from 0 to 1."""
+    """Of the run (mean over its last ten epochs, averaged weights) or of the reference, from 0 to 1."""
     seconds: float | None
     memory: float | None
     """Peak main memory of its process, in MiB."""
@@ -39,7 +40,7 @@ class Cost:
 
     runs: int
     seconds: float | None
-    """Mean of a run."""
+    """Median over the runs: one that stood still for an hour, on a machine with other work, does not change it."""
     memory: float | None
     """Largest peak of a run, in MiB."""
 
@@ -105,12 +106,16 @@ class Comparison:
         """Ours − another method over the seeds that both have."""
         return paired_difference(self.by_seed(OURS, labels), self.by_seed(method, labels))
 
-    def cost(self, method: str) -> Cost:
-        """What a method's finished runs took."""
-        done = [record for record in self.records if record.method == method and record.accuracy is not None]
+    def cost(self, method: str, labels: int | None = None) -> Cost:
+        """What a method's finished runs took, all or those with so many labels."""
+        done = [
+            record
+            for record in self.records
+            if record.method == method and labels in (None, record.labels) and record.accuracy is not None
+        ]
         seconds = [record.seconds for record in done if record.seconds is not None]
         memory = [record.memory for record in done if record.memory is not None]
-        return Cost(len(done), sum(seconds) / len(seconds) if seconds else None, max(memory, default=None))
+        return Cost(len(done), median(seconds) if seconds else None, max(memory, default=None))
 
     def content(self) -> dict[str, Any]:
         """Everything as plain data, for JSON. Accuracies are shares, not percent."""

@@ -1,14 +1,14 @@
 """What a comparison was asked to do: methods × label counts × seeds, each method with its settings."""
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from protocon.config import RunConfig, build_config, differences, known_keys, parse_yaml, validate
+from protocon.config import RunConfig, build_config, differences, known_keys, parse_yaml, read_recipe, validate
 from protocon.errors import ConfigError, RunError
 from protocon.methods import METHODS
 from protocon.references import REFERENCES
@@ -16,6 +16,17 @@ from protocon.references import REFERENCES
 _CARRIER = "supervised"
 """References have no settings of their own; their data settings travel in a config of this method."""
 _OWNED = ("data.labels_per_class", "data.labels_percent", "data.split", "run.seed")
+_SHARED = (
+    "threshold",
+    "lambda_u",
+    "class_prior",
+    "alignment_window",
+    "alignment_momentum",
+    "teacher",
+    "joint_batchnorm",
+)
+"""Settings of a method that mean the same in every method that has them, so that a recipe's hold for all.
+`alpha` and `temperature` do not: each paper has its own."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +93,8 @@ def build_request(
         data: name of a data set.
         root: where it is.
         labels: its labels file.
-        recipe: to start from; its method's settings reach that method alone.
+        recipe: to start from. Of its method's settings, those that mean the same everywhere (threshold, class prior,
+            …) reach all; the others that method alone.
         overrides: `key=value`. A key of data, views, network, optim or run holds for all. A method's own key
             holds for every method that has it; `METHOD.key=value` for that one alone.
     """
@@ -95,13 +107,31 @@ def build_request(
         "data": {**source, "labels_per_class": 1, "labels_percent": None, "split": None},
         "run": {"seed": 0},
     }
+    given = read_recipe(recipe) if recipe is not None else {}
     configs = {}
     for name in names:
         chosen = [used for text in overrides if (used := _for_method(text, name)) is not None]
-        method = {"method_name": _carrier(name)}
-        configs[name] = build_config(recipe=recipe, settings=settings | method, overrides=chosen)
+        method = {"method_name": _carrier(name), "method": _shared(given.get("method") or {}, name)}
+        configs[name] = _aligned_alike(build_config(recipe=recipe, settings=settings | method, overrides=chosen))
         _check_owned(configs[name])
     return Request(configs, tuple(labels_per_class), seeds)
+
+
+def _shared(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What a recipe says of its own method that holds for this one too."""
+    fields = METHODS[name].Config.model_fields if name in METHODS else {}
+    return {key: settings[key] for key in _SHARED if key in settings and key in fields}
+
+
+def _aligned_alike(config: RunConfig) -> RunConfig:
+    """Distribution alignment is a part that several methods share, so it is the same in all: the published one.
+
+    Where `train` draws labels by class, it takes ProtoCon's dual one, which would then be compared with the others'
+    running mean. `alignment=dual` gives it to all.
+    """
+    if getattr(config.method, "alignment", None) != "auto":
+        return config
+    return config.model_copy(update={"method": config.method.model_copy(update={"alignment": "mean"})})
 
 
 def names_in(text: str) -> list[str]:
@@ -162,6 +192,11 @@ def _for_method(text: str, name: str) -> str | None:
 
 
 def _check_owned(config: RunConfig) -> None:
+    if config.optim.time_budget is not None:
+        raise ConfigError(
+            f"optim.time_budget {config.optim.time_budget:g} came, but methods are compared over the same number of "
+            "steps, and a budget gives a quick method more of them; use optim.epochs"
+        )
     data = config.data
     if (data.labels_per_class, data.labels_percent, data.split, config.run.seed) != (1, None, None, 0):
         raise ConfigError(f"{', '.join(_OWNED)} are set by the comparison itself; use --labels-per-class and --seeds")

@@ -2,9 +2,10 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -16,9 +17,13 @@ from protocon.results.statistics import CONFIDENCE, Difference, Spread
 
 NOTHING = "–"
 DELTA = "delta against best baseline"
-_COLUMNS = ("method", "labels", "seed", "accuracy", "seconds", "memory", "run")
+_CELL = ("method", "labels", "seed", "accuracy", "seconds", "memory", "run")
+_FILES = "table.md, table.csv, table.tex and cells.csv"
 _NEEDS_MARKDOWN_ESCAPE = str.maketrans({"|": r"\|", "\n": " "})
-_NEEDS_LATEX_ESCAPE = str.maketrans({character: f"\\{character}" for character in "_%&#$"})
+_NEEDS_LATEX_ESCAPE = str.maketrans(
+    {character: f"\\{character}" for character in "_%&#${}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\n": " "}
+)
 
 
 @dataclass(frozen=True)
@@ -34,11 +39,12 @@ class Page:
 
 
 def write_tables(comparison: Comparison, folder: Path) -> None:
-    """Write table.md, table.csv and table.tex."""
+    """Write the tables as Markdown, CSV and LaTeX, and the cells that they are made of."""
     for name, text in (
         ("table.md", to_markdown(comparison)),
         ("table.csv", to_csv(comparison)),
         ("table.tex", to_latex(comparison)),
+        ("cells.csv", cells_to_csv(comparison)),
     ):
         write_bytes(folder / name, text.encode())
 
@@ -79,7 +85,7 @@ def cost_page(comparison: Comparison) -> Page:
         cost = comparison.cost(method)
         seconds = NOTHING if cost.seconds is None else f"{cost.seconds:.1f}"
         rows.append((method, str(cost.runs), seconds, NOTHING if cost.memory is None else f"{cost.memory:.0f}"))
-    return Page("Cost of a run", ("method", "runs", "seconds (mean)", "memory in MiB (peak)"), tuple(rows))
+    return Page("Cost of a run", ("method", "runs", "seconds (median)", "memory in MiB (peak)"), tuple(rows))
 
 
 def failure_page(comparison: Comparison) -> Page:
@@ -116,30 +122,69 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def to_csv(comparison: Comparison) -> str:
+    """A line a method and label count with all that the tables say of it; nothing where there is no number.
+
+    Accuracies and differences are shares, memory is in MiB. `difference` is ours minus the method, `delta` ours minus
+    `best_baseline`, the best of the others.
+    """
+    lines: list[dict[str, Any]] = []
+    for method in comparison.rows:
+        for labels in comparison.labels:
+            accuracy, cost = comparison.accuracy(method, labels), comparison.cost(method, labels)
+            ours = method == OURS
+            apart = None if ours or OURS not in comparison.methods else comparison.difference(method, labels)
+            delta = comparison.delta(labels) if ours else None
+            lines.append(
+                {
+                    "method": method,
+                    "labels": labels,
+                    "n": accuracy.n,
+                    "mean": accuracy.mean,
+                    "std": accuracy.std,
+                    "best": int(method in comparison.best(labels)),
+                    "difference": apart and apart.mean,
+                    "difference_low": apart and apart.low,
+                    "difference_high": apart and apart.high,
+                    "best_baseline": delta and delta[0],
+                    "delta": delta and delta[1],
+                    "seconds": cost.seconds,
+                    "memory": cost.memory,
+                }
+            )
+    return _csv(lines)
+
+
+def cells_to_csv(comparison: Comparison) -> str:
     """A line a cell; accuracy as a share, memory in MiB, nothing where there is no result."""
+    return _csv([{column: getattr(record, column) for column in _CELL} for record in comparison.records])
+
+
+def _csv(lines: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for record in comparison.records:
-        values = [getattr(record, column) for column in _COLUMNS]
-        writer.writerow(["" if value is None else value for value in values])
+    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: "" if value is None else value for key, value in line.items()} for line in lines)
     return text.getvalue()
 
 
 def to_latex(comparison: Comparison) -> str:
-    r"""The accuracy table in the paper's form; needs \usepackage{booktabs}."""
-    page = accuracy_page(comparison)
+    r"""All tables, the first in the paper's form; needs \usepackage{booktabs}."""
+    return "\n".join(_tabular(page) for page in pages(comparison))
+
+
+def _tabular(page: Page) -> str:
+    kind = "c" if page.numbers else "l"
     lines = [
         f"% {page.title}; \\usepackage{{booktabs}}",
-        rf"\begin{{tabular}}{{l{'c' * len(comparison.labels)}}}",
+        rf"\begin{{tabular}}{{l{kind * (len(page.heading) - 1)}}}",
         r"\toprule",
-        " & ".join(("Labels per class", *map(str, comparison.labels))) + r" \\",
+        " & ".join(page.heading) + r" \\",
         r"\midrule",
     ]
     for number, row in enumerate(page.rows):
         if row[0] == OURS and number:
             lines.append(r"\midrule")
-        name = rf"\emph{{{row[0]}}}" if row[0] == DELTA else row[0].translate(_NEEDS_LATEX_ESCAPE)
+        name = rf"\emph{{{row[0]}}}" if row[0] == DELTA else _latex(row[0], strong=False)
         cells = [_latex(cell, strong=(number, place) in page.strong) for place, cell in enumerate(row[1:], 1)]
         lines.append(" & ".join((name, *cells)) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
@@ -148,7 +193,8 @@ def to_latex(comparison: Comparison) -> str:
 def _latex(cell: str, *, strong: bool) -> str:
     if cell == NOTHING:
         return "--"
-    text = cell.replace(" ± ", r"$\pm$").replace("−", "$-$").replace("n = ", "$n$ = ")
+    text = cell.translate(_NEEDS_LATEX_ESCAPE)
+    text = text.replace(" ± ", r"$\pm$").replace("−", "$-$").replace("n = ", "$n$ = ")
     return rf"\textbf{{{text}}}" if strong else text
 
 
@@ -163,7 +209,7 @@ def show(comparison: Comparison, console: Console) -> None:
             table.add_row(*(Text(c, style="bold" if s else "") for c, s in zip(row, strong, strict=True)))
         console.print(table)
     if comparison.out is not None:
-        console.print(f"table.md, table.csv and table.tex in {comparison.out}", markup=False, highlight=False)
+        console.print(f"{_FILES} in {comparison.out}", markup=False, highlight=False)
 
 
 def _heads(comparison: Comparison) -> tuple[str, ...]:
