@@ -10,15 +10,13 @@ from protocon.config import (
     build_config,
     differences,
     flat_settings,
-    merge,
-    parse_yaml,
-    recipe_names,
     to_yaml,
     validate,
 )
 from protocon.errors import ConfigError
 from protocon.methods.fixmatch import FixMatchConfig
 from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
+from protocon.recipe import merge, parse_yaml, recipe_names
 
 
 def protocon_settings(config: RunConfig) -> ProtoConConfig:

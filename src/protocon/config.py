@@ -1,8 +1,6 @@
 """Every setting of a run, one validated model per section; a wrong key names the right one."""
 
-import difflib
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,8 +9,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsA
 
 from protocon.data.sources import DATASETS
 from protocon.duration import parse_duration
-from protocon.errors import ConfigError
+from protocon.errors import ConfigError, unknown_name
 from protocon.methods import METHODS, MethodConfig
+from protocon.recipe import PlainLoader, merge, read_recipe
 
 Auto = Literal["auto"]
 
@@ -197,23 +196,15 @@ class RunConfig(_Section):
         if isinstance(values, Mapping) and not isinstance(values.get("method"), MethodConfig):
             name = values.get("method_name", "protocon")
             if not isinstance(name, str) or name not in METHODS:
-                raise ConfigError(_unknown("method", str(name)[:_SHOWN], METHODS))
+                raise ConfigError(unknown_name("method", str(name)[:_SHOWN], METHODS))
             values = {**values, "method": METHODS[name].Config.model_validate(values.get("method") or {})}
         return values
 
 
-_MAX_DEPTH = 20
-_MAX_TEXT = 2**20
 _SHOWN = 200
 """Characters of a wrong value that a message shows."""
 
 SECTIONS = ("data", "views", "network", "method", "optim", "run")
-
-
-def _unknown(kind: str, came: str, known: Mapping[str, Any] | Sequence[str]) -> str:
-    near = difflib.get_close_matches(came, list(known), n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]}?" if near else f"; expected one of {', '.join(sorted(known))}"
-    return f"unknown {kind} {came!r}{hint}"
 
 
 def known_keys(method: str) -> dict[str, list[str]]:
@@ -229,89 +220,6 @@ def known_keys(method: str) -> dict[str, list[str]]:
     return {section: list(model.model_fields) for section, model in models.items()}
 
 
-def recipe_names() -> list[str]:
-    """Recipes that ship with the package."""
-    folder = resources.files("protocon") / "recipes"
-    return sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml"))
-
-
-def recipe_text(name: str) -> str:
-    """The YAML text of a recipe that ships with the package."""
-    if name not in recipe_names():
-        raise ConfigError(_unknown("recipe", name, recipe_names()))
-    return (resources.files("protocon") / "recipes" / f"{name}.yaml").read_text(encoding="utf-8")
-
-
-def read_recipe(name: str) -> dict[str, Any]:
-    """Settings of a recipe by its name, or of any YAML file by its path.
-
-    `extends: NAME` in it starts from that recipe.
-    """
-    if name.endswith((".yaml", ".yml")):
-        path = Path(name)
-        if not path.is_file():
-            raise ConfigError(f"config file {name} does not exist")
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"config file {name} cannot be read: {error}") from error
-        values = parse_yaml(text, name)
-    else:
-        values = parse_yaml(recipe_text(name), name)
-    base = values.pop("extends", None)
-    if base is None:
-        return values
-    if base == name or base not in recipe_names():
-        raise ConfigError(f"{name} extends {base!r}, which is no recipe; expected one of {recipe_names()}")
-    return merge(read_recipe(base), values)
-
-
-def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested settings with changes put over them, section by section."""
-    merged = dict(base)
-    if "method_name" in changes and changes["method_name"] != base.get("method_name", "protocon"):
-        merged.pop("method", None)  # settings of another method do not carry over
-    for section, content in changes.items():
-        given = merged.get(section)
-        if isinstance(given, Mapping) and isinstance(content, Mapping):
-            content = {**given, **content}
-        merged[section] = content
-    return merged
-
-
-class _PlainLoader(yaml.SafeLoader):
-    """Plain values only. No aliases: ten lines of them can stand for a billion values. No bottomless nesting."""
-
-    def __init__(self, stream: str) -> None:
-        super().__init__(stream)
-        self._depth = 0
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases (*name) are not used in settings; write the value out")
-        if self._depth >= _MAX_DEPTH:
-            raise yaml.YAMLError(f"settings are nested {_MAX_DEPTH} deep; they have two levels, section and key")
-        self._depth += 1
-        node = super().compose_node(parent, index)
-        self._depth -= 1
-        return node
-
-
-def parse_yaml(text: str, origin: str) -> dict[str, Any]:
-    """A mapping from YAML text, or a clear error."""
-    if len(text) > _MAX_TEXT:
-        raise ConfigError(f"{origin} has {len(text):,} characters; settings have at most {_MAX_TEXT:,}")
-    try:
-        content = yaml.load(text, _PlainLoader)  # a SafeLoader
-    except (yaml.YAMLError, ValueError, RecursionError, OverflowError) as error:
-        raise ConfigError(f"{origin} is not valid YAML: {error}") from error
-    if content is None:
-        return {}
-    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise ConfigError(f"{origin} must hold settings as `section: {{key: value}}`, got {type(content).__name__}")
-    return content
-
-
 def set_override(values: dict[str, Any], text: str) -> None:
     """Put one `key=value` of the command line into nested settings.
 
@@ -322,10 +230,10 @@ def set_override(values: dict[str, Any], text: str) -> None:
         raise ConfigError(f"{text!r} is not a setting; expected key=value, such as alpha=0.7")
     method = str(values.get("method_name", "protocon"))
     if method not in METHODS:
-        raise ConfigError(_unknown("method", method, METHODS))
+        raise ConfigError(unknown_name("method", method, METHODS))
     section, name = _locate(key.strip(), known_keys(method))
     try:
-        value = yaml.load(raw, _PlainLoader)  # a SafeLoader
+        value = yaml.load(raw, PlainLoader)  # a SafeLoader
     except (yaml.YAMLError, ValueError, RecursionError, OverflowError) as error:
         raise ConfigError(f"the value of {key!r} cannot be read: {raw[:_SHOWN]!r}") from error
     given = values.get(section)
@@ -344,7 +252,7 @@ def _locate(key: str, fields: dict[str, list[str]]) -> tuple[str, str]:
             f"{key!r} is a setting of several sections; write {' or '.join(f'{s}.{key}' for s, _ in owners)}"
         )
     bare = sorted({name for names in fields.values() for name in names})
-    raise ConfigError(_unknown("setting", key, list(dotted) if "." in key else bare))
+    raise ConfigError(unknown_name("setting", key, list(dotted) if "." in key else bare))
 
 
 def build_config(
@@ -378,14 +286,14 @@ def validate(values: Mapping[str, Any]) -> RunConfig:
         where = ".".join(str(part) for part in first["loc"]) or "config"
         raise ConfigError(f"{where}: {first['msg']} (came: {repr(first['input'])[:_SHOWN]})") from error
     if config.data.name not in DATASETS:
-        raise ConfigError(_unknown("data set", config.data.name, DATASETS))
+        raise ConfigError(unknown_name("data set", config.data.name, DATASETS))
     return config
 
 
 def _check_names(values: Mapping[str, Any], fields: dict[str, list[str]]) -> None:
     for section, content in values.items():
         if section not in (*SECTIONS, "method_name"):
-            raise ConfigError(_unknown("section", str(section), [*SECTIONS, "method_name"]))
+            raise ConfigError(unknown_name("section", str(section), [*SECTIONS, "method_name"]))
         if section == "method_name" or content is None:
             continue
         if not isinstance(content, Mapping):
@@ -394,7 +302,9 @@ def _check_names(values: Mapping[str, Any], fields: dict[str, list[str]]) -> Non
             raise ConfigError(f"section {section} must hold key: value pairs, got {content!r}")
         for key in content:
             if key not in fields[section]:
-                raise ConfigError(_unknown("setting", f"{section}.{key}", [f"{section}.{n}" for n in fields[section]]))
+                raise ConfigError(
+                    unknown_name("setting", f"{section}.{key}", [f"{section}.{n}" for n in fields[section]])
+                )
 
 
 def to_yaml(config: RunConfig) -> str:

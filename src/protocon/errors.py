@@ -1,5 +1,8 @@
 """Errors that a user can act on: what came, what was expected, what to do."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class ProtoConError(Exception):
     """Base of every error we raise on purpose; the command line shows its message without a traceback."""
@@ -27,3 +30,11 @@ class RunStopped(ProtoConError):  # noqa: N818  # no error: it did what it was a
 
 class TrainingError(ProtoConError):
     """Training that cannot go on, such as a loss that is no longer finite."""
+
+
+def unknown_name(kind: str, came: str, known: Iterable[str]) -> str:
+    """The message for a name that is none of the known ones: the nearest of them, or all."""
+    names = sorted(known)
+    near = difflib.get_close_matches(came, names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(names)}"
+    return f"unknown {kind} {came!r}; {hint}"

@@ -20,7 +20,7 @@ from hypothesis.strategies import SearchStrategy
 from PIL import Image
 from safetensors.torch import save
 
-from protocon.config import build_config, known_keys, parse_yaml, recipe_names, recipe_text, validate
+from protocon.config import build_config, known_keys, validate
 from protocon.data.cifar_pickle import read_batch
 from protocon.data.decode import decode_image, image_dimensions
 from protocon.data.idx import read_idx
@@ -36,6 +36,7 @@ from protocon.engine.runs import load_run
 from protocon.networks.encoders import build_encoder
 from protocon.networks.network import Network
 from protocon.networks.weights import read_weights
+from protocon.recipe import parse_yaml, recipe_names, recipe_text
 from tests.engine.layouts import picture
 
 

@@ -17,11 +17,12 @@ from typing import Any
 
 import torch
 
-from protocon.config import RunConfig, parse_yaml, to_yaml, validate
+from protocon.config import RunConfig, to_yaml, validate
 from protocon.data.splitfile import save_split
 from protocon.data.splits import Split
 from protocon.durable import append_line, cannot_write, sync_folder, unfinished_name, write_bytes
 from protocon.errors import ConfigError, RunError
+from protocon.recipe import parse_yaml
 
 _PACKAGES = (
     "protocon",

@@ -1,6 +1,5 @@
 """What a comparison was asked to do: methods × label counts × seeds, each method with its settings."""
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,9 +7,10 @@ from typing import Any
 
 import yaml
 
-from protocon.config import RunConfig, build_config, differences, known_keys, parse_yaml, read_recipe, validate
-from protocon.errors import ConfigError, RunError
+from protocon.config import RunConfig, build_config, differences, known_keys, validate
+from protocon.errors import ConfigError, RunError, unknown_name
 from protocon.methods import METHODS
+from protocon.recipe import parse_yaml, read_recipe
 from protocon.references import REFERENCES
 
 _CARRIER = "supervised"
@@ -155,9 +155,7 @@ def _check_axes(names: Sequence[str], labels_per_class: Sequence[int], seeds: in
     known = [*METHODS, *REFERENCES]
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(known)}"
-            raise ConfigError(f"unknown method {name!r}; {hint}")
+            raise ConfigError(unknown_name("method", name, known))
     for what, values in (("method", names), ("number of labels", labels_per_class)):
         if len(set(values)) != len(values):
             raise ConfigError(f"a {what} is given twice: {', '.join(map(str, values))}")
