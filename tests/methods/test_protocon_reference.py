@@ -113,8 +113,8 @@ def test_method_follows_algorithm_1(seed: int, heads: int, warmup: int) -> None:
                 want = losses(batch, record, protos)
                 assert step.loss is not None
                 for name, value in want.items():
-                    assert step.terms[name].item() == pytest.approx(value, rel=5e-3, abs=5e-3)
-                assert step.loss.item() == pytest.approx(sum(want.values()), rel=5e-3, abs=5e-3)
+                    assert step.terms[name].item() == pytest.approx(value, rel=1e-3, abs=1e-3)
+                assert step.loss.item() == pytest.approx(sum(want.values()), rel=1e-3, abs=1e-3)
             method.commit(step.rows, progress)
             np.testing.assert_allclose(numpy64(method.kmeans.duals), record.duals, atol=1e-5)
             np.testing.assert_allclose(numpy64(method.kmeans.centroids), record.centroids, atol=1e-3)
@@ -129,4 +129,4 @@ def compare(method: ProtoCon, state: reference.State) -> None:
     np.testing.assert_allclose(numpy64(method.bank.similarity), state.similarity, atol=2e-3)
     np.testing.assert_allclose(numpy64(method.kmeans.centroids), state.centroids, atol=1e-3)
     np.testing.assert_allclose(numpy64(method.prototypes.prototypes), state.prototypes, atol=1e-3)
-    np.testing.assert_allclose(numpy64(method.cluster_table), state.cluster_labels, atol=2e-2)
+    np.testing.assert_allclose(numpy64(method.cluster_table), state.cluster_labels, atol=3e-3)
