@@ -99,15 +99,16 @@ def run_in(project: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_one_file_and_one_line_are_enough(grown_project: Path) -> None:
+@pytest.mark.usefixtures("mean_teacher")
+def test_it_is_trained_as_the_page_says(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     (train,) = [line for line in console_lines("adding-a-method.md") if line.startswith("protocon train")]
-    shown = run_in(grown_project, *shlex.split(train), "--dry-run", "--json")
-    config = json.loads(shown)["config"]
+    config = run_command(monkeypatch, capsys, *shlex.split(train)[1:], "--dry-run", "--json").json["config"]
     assert config["method_name"] == "mean-teacher"
     assert config["method"]["lambda_u"] == 20.0
 
 
-def test_what_holds_for_every_method_holds_for_the_page_s(grown_project: Path) -> None:
+def test_one_file_and_one_line_are_enough(grown_project: Path) -> None:
+    """What holds for every method holds for the page's."""
     (check,) = [line for line in console_lines("adding-a-method.md") if "pytest" in line]
     said = run_in(grown_project, *shlex.split(check)[2:], "-p", "no:cacheprovider")
     passed = re.search(r"(\d+) passed", said)

@@ -31,7 +31,7 @@ ROOMS = (
     "cli",
     "__main__",
 )
-FOUNDATIONS = ("allocator", "draws", "durable", "duration", "types", "errors", "distributed")
+FOUNDATIONS = ("allocator", "draws", "durable", "duration", "types", "errors", "recipe", "distributed")
 
 
 def test_public_names_resolve() -> None:
