@@ -53,7 +53,7 @@ def _acquire(path: Path, say: Callable[[str], None]) -> int:
                 os.close(handle)
                 continue  # its holder ended, and took the file along, between our two calls
             holder = _read(handle)
-            if not free and holder and not _alive(holder) and time.monotonic() < deadline:
+            if free is False and holder and not _alive(holder) and time.monotonic() < deadline:
                 os.close(handle)
                 time.sleep(0.2)
                 continue
