@@ -1,8 +1,6 @@
 # Needs Python 3.11 or newer, git and make; everything else is installed into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
-# One thread a test, and one worker more than cores: some tests wait for other processes.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .PHONY: install demo test lint types pytest bench format clean
 
@@ -21,7 +19,7 @@ types: .venv/installed
 	$(BIN)/mypy
 
 pytest: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto  # one thread a test, one worker a core
 
 bench: .venv/installed  ## quick forms of the benchmarks of speed; draws benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/run_all.py

@@ -24,7 +24,7 @@ from protocon.results.tables import accuracy_page, difference_page
 from tests.commands import run_command
 
 METHODS = "logistic-regression,protocon"
-QUICK = ("data.image_size=8", "optim.epochs=4", "run.tensorboard=false", "run.report=false")
+QUICK = ("data.image_size=8", "optim.epochs=4", "optim.batch_size=32", "run.tensorboard=false", "run.report=false")
 ARGUMENTS = ("--methods", METHODS, "--labels-per-class", "2,4", "--seeds", "2", *QUICK)
 
 
