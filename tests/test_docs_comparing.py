@@ -1,7 +1,6 @@
 """The tables of docs/comparing.md are those that its commands wrote: made again here from the cells."""
 
 import csv
-from pathlib import Path
 
 import pytest
 
@@ -49,5 +48,5 @@ def test_tables_are_those_of_the_cells(name: str, methods: int) -> None:
 
 def test_the_committed_tables_are_whole() -> None:
     for name in ("compare_digits", "compare_digits_dual"):
-        table = Path(ROOT / "benchmarks" / "results" / f"{name}.csv").read_text(encoding="utf-8")
+        table = (ROOT / "benchmarks" / "results" / f"{name}.csv").read_text(encoding="utf-8")
         assert table.count("\n") == 1 + len(recorded(name).methods) * 3
