@@ -113,6 +113,7 @@ def hanging(data: Path, out: Path) -> None:
 
     def hang() -> None:
         if distributed.rank() == 1:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # or torchrun waits half a minute before it kills
             time.sleep(600)
 
     sys.argv = ["protocon", *arguments_of(data, out), "timeout_minutes=0.3"]
