@@ -34,7 +34,7 @@ from torchvision.transforms.functional import to_tensor
 from protocon.augment import OPERATIONS, RandAugmentView, RandomCropFlip, SimCLRView, View, WeakView
 from protocon.augment.batches import Engine
 from protocon.augment.fused import kernels
-from protocon.draws import fold
+from protocon.base.draws import fold
 
 PilView = Callable[[Image.Image, random.Random], Image.Image]
 

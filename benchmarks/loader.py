@@ -32,11 +32,11 @@ from torchvision import transforms as T
 from protocon.augment import RandAugmentView, RandomCropFlip, SimCLRView, View
 from protocon.augment.batches import Engine
 from protocon.augment.fused import kernels
-from protocon.data.loader import Loader
-from protocon.data.options import SourceOptions
-from protocon.data.sources import DATASETS
-from protocon.data.splits import make_split
-from protocon.draws import fold
+from protocon.base.draws import fold
+from protocon.data.labels.label_split import make_split
+from protocon.data.loading.loader import Loader
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
 
 SIZE, WORKERS, BATCH = 224, 2, 64
 

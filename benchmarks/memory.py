@@ -22,11 +22,11 @@ import numpy as np
 import torch
 from PIL import Image
 
-from protocon.data.loader import Loader
-from protocon.data.options import SourceOptions
-from protocon.data.sources import DATASETS
-from protocon.data.splits import make_split
-from protocon.engine.trainer import Trainer
+from protocon.data.labels.label_split import make_split
+from protocon.data.loading.loader import Loader
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
+from protocon.engine.loop.trainer import Trainer
 from tests.engine.runs import small_run
 
 FLAT = 0.05

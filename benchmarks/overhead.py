@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # so that one benc
 from benchmarks.clustering import SIZES
 from benchmarks.clustering import measure as measure_clustering
 from benchmarks.step import build_steps, cpu_seconds, random_data
-from protocon.allocator import restart_to_keep_memory
+from protocon.base.allocator import restart_to_keep_memory
 
 
 def main() -> None:

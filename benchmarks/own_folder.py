@@ -33,16 +33,16 @@ from rich.console import Console
 from sklearn.linear_model import LogisticRegression
 from sklearn.semi_supervised import LabelSpreading
 
-from protocon.config import build_config
-from protocon.data.decode import decode_image
+from protocon.base.draws import permutation
+from protocon.data.files.decode import decode_image
 from protocon.data.imageset import ArrayImages
-from protocon.draws import permutation
-from protocon.engine.frozen import cached_views
-from protocon.engine.runs import load_run
-from protocon.engine.session import prepare
-from protocon.engine.views import CLEAN, image_views
+from protocon.engine.setup.encode import cached_views
+from protocon.engine.setup.session import prepare
+from protocon.engine.setup.view_factory import CLEAN, image_views
 from protocon.networks.frozen import FrozenFeatures
 from protocon.networks.packaged import packaged_weights
+from protocon.runs.trained import load_run
+from protocon.settings.config import build_config
 
 
 @dataclass(frozen=True)

@@ -29,14 +29,14 @@ import torch
 from rich.console import Console
 from torch import nn
 
-from protocon.allocator import environment_that_keeps_memory
-from protocon.config import build_config
+from protocon.base.allocator import environment_that_keeps_memory
 from protocon.data.imageset import ArrayImages, DataBundle, DataHints
-from protocon.data.loader import RawBatch
-from protocon.engine.fabric import build_fabric
-from protocon.engine.session import prepare
-from protocon.engine.trainer import Trainer, build_trainer
+from protocon.data.loading.loader import RawBatch
+from protocon.engine.loop.trainer import Trainer, build_trainer
+from protocon.engine.setup.fabric import build_fabric
+from protocon.engine.setup.session import prepare
 from protocon.networks.encoders import build_encoder
+from protocon.settings.config import build_config
 
 B, MU, SIDE, ENCODER = 64, 7, 32, "wrn-28-2"
 IMAGES, CLASSES = 10_000, 10

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from protocon.allocator import environment_that_keeps_memory
+from protocon.base.allocator import environment_that_keeps_memory
 
 pytestmark = pytest.mark.skipif(
     platform.system() != "Linux" or platform.libc_ver()[0] != "glibc", reason="the settings are those of Linux's glibc"
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 
 SCRIPT = """
 import json, os, resource, sys
-from protocon.allocator import restart_to_keep_memory
+from protocon.base.allocator import restart_to_keep_memory
 before = os.getpid()
 restart_to_keep_memory()
 import torch

@@ -11,9 +11,9 @@ from PIL import Image
 from safetensors.torch import load_file
 from sklearn.datasets import load_digits
 
-from protocon.config import validate
-from protocon.engine.session import prepare
+from protocon.engine.setup.session import prepare
 from protocon.methods import METHODS
+from protocon.settings.config import validate
 from tests.commands import Finished, run_command
 from tests.engine.runs import SMALL, small_run
 

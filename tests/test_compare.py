@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from protocon.compare import grid
+from protocon.compare.cells import Job, last_line
+from protocon.compare.comparison import Comparison
+from protocon.compare.grid import GRID_FILE, compare, default_workers
+from protocon.compare.pool import _failure
+from protocon.compare.request import Cell, Request, build_request
+from protocon.compare.tables import accuracy_page, difference_page
 from protocon.errors import DataError, RunError
-from protocon.results import grid
-from protocon.results.cells import Job, last_line
-from protocon.results.comparison import Comparison
-from protocon.results.grid import GRID_FILE, compare, default_workers
-from protocon.results.pool import _failure
-from protocon.results.request import Cell, Request, build_request
-from protocon.results.tables import accuracy_page, difference_page
 from tests.commands import run_command
 
 METHODS = "logistic-regression,protocon"

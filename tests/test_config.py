@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from protocon.auto import largest_side, resolve_auto
-from protocon.config import (
+from protocon.errors import ConfigError
+from protocon.methods.fixmatch import FixMatchConfig
+from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
+from protocon.settings.auto import largest_side, resolve_auto
+from protocon.settings.config import (
     RunConfig,
     build_config,
     differences,
@@ -13,10 +16,7 @@ from protocon.config import (
     to_yaml,
     validate,
 )
-from protocon.errors import ConfigError
-from protocon.methods.fixmatch import FixMatchConfig
-from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
-from protocon.recipe import merge, parse_yaml, recipe_names
+from protocon.settings.recipe import merge, parse_yaml, recipe_names
 
 
 def protocon_settings(config: RunConfig) -> ProtoConConfig:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import protocon
-from protocon.engine.runs import TrainedRun
+from protocon.runs.trained import TrainedRun
 from tests.test_docs_examples import DOCS, blocks
 
 PAGE = (DOCS / "api.md").read_text(encoding="utf-8")

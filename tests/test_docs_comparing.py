@@ -4,8 +4,8 @@ import csv
 
 import pytest
 
-from protocon.results.comparison import Comparison, Record
-from protocon.results.tables import cost_page, to_markdown
+from protocon.compare.comparison import Comparison, Record
+from protocon.compare.tables import cost_page, to_markdown
 from tests.test_docs_examples import DOCS, ROOT
 
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from protocon.compare import grid
+from protocon.compare.comparison import Comparison
+from protocon.compare.request import Request
 from protocon.methods import METHODS, Method
-from protocon.results import grid
-from protocon.results.comparison import Comparison
-from protocon.results.request import Request
 from tests.commands import run_command
+from tests.compare.records import comparison
 from tests.engine.runs import small_config, small_run
-from tests.results.records import comparison
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from protocon.data.idx import DEBIAN_FOLDER
+from protocon.data.sources.fashion_mnist import DEBIAN_FOLDER
 from tests.commands import run_command
 from tests.test_docs_examples import DOCS, blocks
 
@@ -65,7 +65,7 @@ def walk(
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Features of frozen encoders do not go into the user's cache folder."""
-    monkeypatch.setattr("protocon.engine.frozen.default_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr("protocon.engine.setup.encode.default_cache", lambda: tmp_path / "cache")
 
 
 def photographs(place: Path) -> None:
@@ -116,7 +116,7 @@ def test_the_readme_on_ones_own_images(
 
 
 def test_the_labels_of_the_guide_are_read(tmp_path: Path) -> None:
-    from protocon.data.labelfile import read_label_table
+    from protocon.data.labels.label_file import read_label_table
 
     (text,) = blocks(GUIDE, "csv")
     (tmp_path / "labels.csv").write_text(text)

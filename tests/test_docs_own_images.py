@@ -68,7 +68,7 @@ def test_the_command_runs(
 
 
 def test_the_example_labels_are_read(tmp_path: Path) -> None:
-    from protocon.data.labelfile import read_label_table
+    from protocon.data.labels.label_file import read_label_table
 
     (text,) = blocks(PAGE, "csv")
     (tmp_path / "labels.csv").write_text(text)

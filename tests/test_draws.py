@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from protocon import draws
+from protocon.base import draws
 
 quick = settings(deadline=None, derandomize=True, max_examples=30)
 int64s = st.integers(-(2**63), 2**63 - 1)

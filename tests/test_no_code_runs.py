@@ -18,15 +18,15 @@ import yaml
 from PIL import Image
 
 import protocon
-from protocon.config import build_config
-from protocon.data.cifar_pickle import read_batch
-from protocon.data.decode import decode_image
-from protocon.data.options import SourceOptions
-from protocon.data.sources import DATASETS
-from protocon.engine.fit import fit
+from protocon.data.files.decode import decode_image
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
+from protocon.data.sources.cifar_pickle import read_batch
+from protocon.engine.run import fit
 from protocon.errors import ConfigError, DataError, ProtoConError
 from protocon.networks.weights import read_weights
-from protocon.recipe import PlainLoader
+from protocon.settings.config import build_config
+from protocon.settings.recipe import PlainLoader
 from tests.engine.layouts import picture, save_class
 
 SOURCE = Path(protocon.__file__).parent

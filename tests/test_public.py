@@ -12,7 +12,9 @@ import protocon
 
 PACKAGE = Path(protocon.__file__).parent
 ROOMS = (
-    "foundations",
+    "types",
+    "errors",
+    "base",
     "data",
     "references",
     "augment",
@@ -20,18 +22,16 @@ ROOMS = (
     "features",
     "core",
     "methods",
-    "config",
-    "auto",
+    "settings",
     "report",
     "engine",
     "estimator",
     "export",
-    "results",
+    "compare",
     "commands",
     "cli",
     "__main__",
 )
-FOUNDATIONS = ("allocator", "draws", "durable", "duration", "types", "errors", "recipe", "distributed")
 
 
 def test_public_names_resolve() -> None:
@@ -57,7 +57,7 @@ def room(module: str) -> str:
     """Room of `protocon.x.y`."""
     parts = module.split(".")
     first = parts[1] if len(parts) > 1 else ""
-    return "foundations" if first in FOUNDATIONS else first
+    return "engine" if first == "runs" else first
 
 
 def imports(file: Path) -> set[str]:

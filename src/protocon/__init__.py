@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if TYPE_CHECKING:
-    from protocon.config import RunConfig, build_config
-    from protocon.data.sources import DATASETS
-    from protocon.engine.fit import fit
-    from protocon.engine.runs import load_run
+    from protocon.data.registry import DATASETS
+    from protocon.engine.run import fit
     from protocon.estimator.classifier import ProtoConClassifier
-    from protocon.export.export import export_run
+    from protocon.export.export_run import export_run
     from protocon.methods import METHODS
+    from protocon.runs.trained import load_run
+    from protocon.settings.config import RunConfig, build_config
 
 __all__ = [
     "DATASETS",
@@ -31,14 +31,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "DATASETS": "protocon.data.sources",
+    "DATASETS": "protocon.data.registry",
     "METHODS": "protocon.methods",
     "ProtoConClassifier": "protocon.estimator.classifier",
-    "RunConfig": "protocon.config",
-    "build_config": "protocon.config",
-    "export_run": "protocon.export.export",
-    "fit": "protocon.engine.fit",
-    "load_run": "protocon.engine.runs",
+    "RunConfig": "protocon.settings.config",
+    "build_config": "protocon.settings.config",
+    "export_run": "protocon.export.export_run",
+    "fit": "protocon.engine.run",
+    "load_run": "protocon.runs.trained",
 }
 
 

@@ -1,6 +1,6 @@
 """Entry point of the command line and of `torchrun … -m protocon`."""
 
-from protocon.allocator import restart_to_keep_memory
+from protocon.base.allocator import restart_to_keep_memory
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from protocon.data.imageset import DataBundle, ImageSet
-from protocon.data.splits import Split
+from protocon.data.labels.label_split import Split
 from protocon.errors import DataError
 
 _NEIGHBOURS = 7

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor
 
 from benchmarks.augment import photographs
-from protocon.draws import fold
+from protocon.base.draws import fold
 
 
 def photos(count: int, size: int, width: int | None = None) -> Tensor:

@@ -20,7 +20,7 @@ from protocon.augment.jitter import (
     shift_hue,
     to_grey,
 )
-from protocon.augment.resize import resample
+from protocon.augment.resized_crop import resample
 from protocon.errors import ConfigError
 from tests.augment.samples import digits, each_by_pil, photos, some_keys
 

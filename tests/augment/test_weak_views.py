@@ -10,7 +10,7 @@ from torch import Tensor
 from benchmarks.augment import pil_weak
 from protocon.augment import CentreView, RandomCropFlip, WeakView
 from protocon.augment.crops import random_boxes
-from protocon.augment.resize import resized_crops, round_levels
+from protocon.augment.resized_crop import resized_crops, round_levels
 from protocon.errors import ConfigError
 from tests.augment.samples import digits, from_pil, levels_apart, photos, some_keys, to_pil
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from protocon.data.imageset import ArrayImages, DataBundle, FeatureArray
-from protocon.data.options import SourceOptions
-from protocon.data.sources import DATASETS
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
 from protocon.errors import ConfigError, DataError
 
 NCHW = np.arange(4 * 3 * 6 * 5, dtype=np.uint16).astype(np.uint8).reshape(4, 3, 6, 5)

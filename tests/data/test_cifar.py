@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from protocon.data import cifar
-from protocon.data.options import SourceOptions
-from protocon.data.sources import DATASETS
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
+from protocon.data.sources import cifar
 from protocon.errors import DataError
 from tests.data.images import class_folders
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from PIL import Image
 
-from protocon.data.decode import decode_image, decode_with_facts, image_dimensions
-from protocon.draws import permutation
+from protocon.base.draws import permutation
+from protocon.data.files.decode import decode_image, decode_with_facts, image_dimensions
 from protocon.errors import DataError
 from tests.data.images import gradient
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from protocon.data.options import SourceOptions
-from protocon.data.sources import DATASETS
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
 from protocon.errors import ConfigError
 
 

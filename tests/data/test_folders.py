@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from protocon.data.files.stores import ZipStore
 from protocon.data.imageset import DataBundle
-from protocon.data.options import SourceOptions
-from protocon.data.sources import DATASETS
-from protocon.data.stores import ZipStore
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
 from protocon.errors import DataError
 from tests.data.images import class_folders, gradient, save_png
 

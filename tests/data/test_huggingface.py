@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 from protocon.data.imageset import DataBundle
-from protocon.data.options import SourceOptions
 from protocon.data.recognise import recognise
-from protocon.data.sources import DATASETS
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
 from protocon.errors import DataError
 from tests.data.images import class_folders, gradient
 

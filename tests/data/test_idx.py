@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocon.data import idx
-from protocon.data.options import SourceOptions
-from protocon.data.sources import DATASETS
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
+from protocon.data.sources import fashion_mnist as idx
 from protocon.errors import DataError
 
 

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from protocon.data.decoding import Members
-from protocon.data.fileset import FileListing, make_bundle
+from protocon.data.files.decode_all import Members
+from protocon.data.files.resize_arrays import resize_images
+from protocon.data.files.stores import FolderStore
+from protocon.data.files.strings import StringTable
 from protocon.data.imageset import (
     ArrayImages,
     DataBundle,
@@ -16,10 +18,8 @@ from protocon.data.imageset import (
     ImageSet,
     content_of,
 )
-from protocon.data.options import SourceOptions
-from protocon.data.resize import resize_images
-from protocon.data.stores import FolderStore
-from protocon.data.strings import StringTable
+from protocon.data.source_options import SourceOptions
+from protocon.data.sources.listing import FileListing, make_bundle
 from protocon.errors import DataError
 from tests.data.images import gradient, save_png
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from protocon.data.imageset import DataBundle
-from protocon.data.labelfile import read_label_rows, sorted_names
-from protocon.data.options import SourceOptions
-from protocon.data.sources import DATASETS
+from protocon.data.labels.label_file import read_label_rows, sorted_names
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
 from protocon.errors import DataError
 from tests.data.images import gradient, save_png
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from protocon.data.options import SourceOptions
-from protocon.data.sources import DATASETS
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
 from protocon.errors import ConfigError, DataError
 from tests.data.images import class_folders, gradient, save_png
 

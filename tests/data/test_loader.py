@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from protocon.data.decoding import Members
-from protocon.data.evaluation import evaluation_batches
-from protocon.data.fileset import FileListing, make_bundle
+from protocon.data.files.decode_all import Members
+from protocon.data.files.stores import FolderStore
 from protocon.data.imageset import ArrayImages, FeatureArray, ImageSet
-from protocon.data.loader import Loader, RawBatch
-from protocon.data.options import SourceOptions
-from protocon.data.sources import DATASETS
-from protocon.data.splits import Split, make_split
-from protocon.data.stores import FolderStore
+from protocon.data.labels.label_split import Split, make_split
+from protocon.data.loading.eval_batches import evaluation_batches
+from protocon.data.loading.loader import Loader, RawBatch
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
+from protocon.data.sources.listing import FileListing, make_bundle
 from protocon.errors import DataError
 from tests.data.images import gradient, save_png
 
@@ -208,7 +208,7 @@ def test_evaluation_names_a_damaged_file(tmp_path: Path) -> None:
 
 def test_importing_the_room_loads_nothing_heavy() -> None:
     code = (
-        "import sys, protocon.data.sources, protocon.data.loader; "
+        "import sys, protocon.data.registry, protocon.data.loading.loader; "
         "print(sorted({'sklearn', 'torchvision', 'pandas', 'scipy', 'timm'} & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from protocon.data.imageset import DataBundle
-from protocon.data.options import SourceOptions
-from protocon.data.sources import DATASETS
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
 from protocon.errors import DataError
 from tests.data.images import class_folders, save_png
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from protocon.data.plan import Plan, StepPlan
+from protocon.data.loading.schedule import Plan, StepPlan
 from protocon.errors import ConfigError, DataError
 
 

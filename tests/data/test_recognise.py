@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from protocon.data.options import SourceOptions
 from protocon.data.recognise import recognise
-from protocon.data.sources import DATASETS
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
 from protocon.errors import DataError
 from tests.data.images import class_folders, save_png
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from protocon.data.imageset import ArrayImages
-from protocon.data.splitfile import load_split, save_split
-from protocon.data.splits import Split, make_split
-from protocon.data.stratified import proportional_counts
+from protocon.data.labels.label_split import Split, make_split
+from protocon.data.labels.split_file import load_split, save_split
+from protocon.data.labels.stratified import proportional_counts
 from protocon.errors import ConfigError, DataError
 
 COUNTS = {"ant": 10, "bée": 25, "cow": 7}

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from protocon.config import RunConfig, build_config
-from protocon.draws import normal
-from protocon.engine.fit import fit
+from protocon.base.draws import normal
+from protocon.engine.run import fit
 from protocon.methods import METHODS
+from protocon.settings.config import RunConfig, build_config
 
 CLASSES = 4
 EPOCHS = 3

@@ -6,7 +6,7 @@ import torch
 from timm.layers.norm_act import BatchNormAct2d
 from torch import Tensor, nn
 
-from protocon.draws import normal
+from protocon.base.draws import normal
 from protocon.networks.syncnorm import SynchronisedBatchNorm, synchronise_norms
 
 ROWS = 7

@@ -6,7 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
-from protocon import distributed
+from protocon.base import distributed
 from protocon.errors import RunStopped
 from tests.distributed.cases import config_of, train
 from tests.distributed.stopping import before_step

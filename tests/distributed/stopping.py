@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from protocon.engine.trainer import Trainer
+from protocon.engine.loop.trainer import Trainer
 
 
 class StoppedError(Exception):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from protocon.engine.agreement import checksum
+from protocon.engine.loop.rank_check import checksum
 
 
 @pytest.mark.timeout(400)

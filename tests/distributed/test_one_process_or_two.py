@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from protocon.engine.checkpoint import load_checkpoint
+from protocon.engine.loop.checkpoint import load_checkpoint
 from tests.distributed.cases import CASES, EPOCHS, NORMS, config_of, train
 
 pytestmark = pytest.mark.timeout(400)

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from protocon import distributed
+from protocon.base import distributed
 from protocon.cli import main as protocon
 from protocon.data.imageset import FeatureArray
-from protocon.engine.evaluate import predict_set
-from protocon.engine.trainer import Trainer
+from protocon.engine.loop.metrics import predict_set
+from protocon.engine.loop.trainer import Trainer
 from protocon.errors import TrainingError
 from protocon.types import Outputs
 from tests.distributed.cases import CASES, NORMS, STEPS_PER_EPOCH, arguments_of, config_of, double, train

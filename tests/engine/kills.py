@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from protocon.draws import fold, uniform
-from protocon.engine.checkpoint import load_checkpoint, newest_checkpoint
+from protocon.base.draws import fold, uniform
+from protocon.engine.loop.checkpoint import load_checkpoint, newest_checkpoint
 from tests.engine.zygote import Ended, Zygote
 
 SAME_FILES = (

@@ -5,8 +5,8 @@ from typing import Any
 
 from rich.console import Console
 
-from protocon.config import RunConfig, build_config
-from protocon.engine.fit import fit
+from protocon.engine.run import fit
+from protocon.settings.config import RunConfig, build_config
 
 SMALL = ("image_size=8", "tensorboard=false", "report=false", "batch_size=32")
 

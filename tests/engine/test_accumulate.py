@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from protocon.config import build_config
-from protocon.data.loader import RawBatch
-from protocon.engine.accumulate import parts_of
-from protocon.engine.fabric import build_fabric
-from protocon.engine.session import prepare
-from protocon.engine.trainer import Trainer, build_trainer, unwrap
+from protocon.data.loading.loader import RawBatch
+from protocon.engine.loop.accumulate import parts_of
+from protocon.engine.loop.trainer import Trainer, build_trainer, unwrap
+from protocon.engine.setup.fabric import build_fabric
+from protocon.engine.setup.session import prepare
+from protocon.settings.config import build_config
 
 SETTINGS = ("network.encoder=mlp-16", "network.projector_norm=false", "batch_size=6", "epochs=4", "accelerator=cpu")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from protocon.engine.budget import LEAST_EPOCHS, Speed, choose_epochs, measure, within_budget
-from protocon.engine.fabric import build_fabric
-from protocon.engine.fit import fit
-from protocon.engine.session import Session, prepare
+from protocon.engine.run import fit
+from protocon.engine.setup.budget import LEAST_EPOCHS, Speed, choose_epochs, measure, within_budget
+from protocon.engine.setup.fabric import build_fabric
+from protocon.engine.setup.session import Session, prepare
 from protocon.errors import ConfigError
 from tests.engine.runs import quiet, small_config
 

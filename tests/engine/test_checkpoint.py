@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from protocon.engine.checkpoint import (
+from protocon.engine.loop.checkpoint import (
     load_checkpoint,
     newest_checkpoint,
     optimizer_tensors,
@@ -14,7 +14,7 @@ from protocon.engine.checkpoint import (
     set_aside,
     write_bytes,
 )
-from protocon.engine.optim import learning_rate
+from protocon.engine.loop.optimizers import learning_rate
 from protocon.errors import RunError
 
 PARTS = {"network": {"weight": torch.arange(6.0).view(2, 3)}, "method": {"bank.label": torch.tensor([1, -1])}}

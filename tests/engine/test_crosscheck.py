@@ -10,11 +10,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from protocon.config import RunConfig, build_config
-from protocon.data.splits import Split
-from protocon.engine.fit import fit
-from protocon.engine.hidden import LEAST_CASES, HiddenLabels, without_groups
-from protocon.engine.session import prepare
+from protocon.data.labels.label_split import Split
+from protocon.engine.labelling.held_out import LEAST_CASES, HiddenLabels, without_groups
+from protocon.engine.run import fit
+from protocon.engine.setup.session import prepare
+from protocon.settings.config import RunConfig, build_config
 from tests.engine.runs import quiet
 from tests.features.tiny import NAME, SIDE, save_weights, striped_images
 
@@ -156,7 +156,7 @@ def test_a_run_killed_while_labels_are_hidden_ends_as_any_other(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("protocon.engine.crosscheck.judge", killed)
+        patch.setattr("protocon.engine.labelling.cross_check.judge", killed)
         with pytest.raises(KeyboardInterrupt):
             fit(config, out=tmp_path, name="stopped", console=quiet())
     assert not (tmp_path / "stopped" / "result.json").exists()

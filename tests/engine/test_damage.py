@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from protocon.engine.checkpoint import load_checkpoint, newest_checkpoint
-from protocon.engine.fit import fit, resume_run
-from protocon.engine.runfolder import RunFolder
+from protocon.engine.loop.checkpoint import load_checkpoint, newest_checkpoint
+from protocon.engine.run import fit, resume_run
 from protocon.errors import RunError
+from protocon.runs.run_folder import RunFolder
 from tests.engine.kills import assert_same_run, moments
 from tests.engine.runs import quiet
 from tests.engine.test_pins import begun, config_for

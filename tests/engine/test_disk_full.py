@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from protocon.durable import append_line
-from protocon.engine.checkpoint import newest_checkpoint
-from protocon.engine.fit import fit, resume_run
-from protocon.engine.runfolder import RunFolder
-from protocon.engine.scalars import ScalarLog
+from protocon.base.atomic import append_line
+from protocon.engine.loop.checkpoint import newest_checkpoint
+from protocon.engine.loop.tensorboard_log import ScalarLog
+from protocon.engine.run import fit, resume_run
 from protocon.errors import RunError
+from protocon.runs.run_folder import RunFolder
 from tests.engine.kills import assert_same_run
 from tests.engine.runs import quiet
 from tests.engine.test_pins import config_for

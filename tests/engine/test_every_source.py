@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from protocon.data.sources import DATASETS
+from protocon.data.registry import DATASETS
 from tests.commands import run_command
 from tests.engine.layouts import LAYOUTS, TRAIN, picture, save_class
 

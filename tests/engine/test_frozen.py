@@ -11,24 +11,24 @@ from rich.console import Console
 from safetensors.torch import load_file
 
 from protocon.augment.fused import kernels
-from protocon.auto import resolve_auto
-from protocon.config import NetworkConfig, RunConfig, build_config
 from protocon.data.imageset import ArrayImages
-from protocon.engine import saving
-from protocon.engine.budget import Speed, choose_epochs
-from protocon.engine.checkpoint import save_checkpoint
-from protocon.engine.fit import fit
-from protocon.engine.frozen import cached_views
-from protocon.engine.plan import describe_plan
-from protocon.engine.runs import evaluate_run, load_run
-from protocon.engine.session import prepare
-from protocon.engine.views import CLEAN
+from protocon.engine.loop import saver as saving
+from protocon.engine.loop.checkpoint import save_checkpoint
+from protocon.engine.run import fit
+from protocon.engine.setup.budget import Speed, choose_epochs
+from protocon.engine.setup.encode import cached_views
+from protocon.engine.setup.preview import describe_plan
+from protocon.engine.setup.session import prepare
+from protocon.engine.setup.view_factory import CLEAN
 from protocon.errors import ConfigError
 from protocon.features.extract import FrozenEncoder
 from protocon.methods import METHODS
 from protocon.networks import packaged
 from protocon.networks.encoders import build_encoder
 from protocon.networks.weights import read_weights
+from protocon.runs.trained import evaluate_run, load_run
+from protocon.settings.auto import resolve_auto
+from protocon.settings.config import NetworkConfig, RunConfig, build_config
 from tests.engine.runs import quiet
 from tests.features.tiny import NAME, SIDE, save_weights, striped_images, tiny_module
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from protocon.core.prototypes import ClassPrototypes
-from protocon.engine.guards import Guards
-from protocon.engine.runfolder import RunFolder
-from protocon.engine.trainer import Trainer
+from protocon.engine.loop.guards import Guards
+from protocon.engine.loop.trainer import Trainer
 from protocon.errors import TrainingError
+from protocon.runs.run_folder import RunFolder
 from protocon.types import Step
 from tests.engine.runs import small_run
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from protocon.engine.lock import LOCK_FILE, locked, started
 from protocon.errors import RunError
+from protocon.runs.lock import LOCK_FILE, locked, started
 
 HOLD = """
 import sys
 from pathlib import Path
-from protocon.engine.lock import locked
+from protocon.runs.lock import locked
 with locked(Path(sys.argv[1]), print):
     print("held", flush=True)
     sys.stdin.read()

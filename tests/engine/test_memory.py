@@ -13,12 +13,12 @@ from torch import Tensor
 
 from benchmarks.memory import FLAT, drift, used_mib
 from protocon.data.imageset import FileImages
-from protocon.data.loader import Loader
-from protocon.data.options import SourceOptions
-from protocon.data.sources import DATASETS
-from protocon.data.splits import make_split
-from protocon.engine.fit import fit
-from protocon.engine.trainer import Trainer
+from protocon.data.labels.label_split import make_split
+from protocon.data.loading.loader import Loader
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
+from protocon.engine.loop.trainer import Trainer
+from protocon.engine.run import fit
 from tests.engine.layouts import save_class
 from tests.engine.runs import quiet
 from tests.engine.test_pins import config_for

@@ -10,13 +10,13 @@ import pytest
 import torch
 from PIL import Image
 
-from protocon.config import build_config
-from protocon.engine import judgement
-from protocon.engine.evaluate import confusion
-from protocon.engine.fit import fit
-from protocon.engine.outputs import LABEL_COLUMNS
-from protocon.engine.runfolder import RunFolder
-from protocon.engine.session import prepare
+from protocon.engine.labelling import judgement
+from protocon.engine.labelling.write_outputs import LABEL_COLUMNS
+from protocon.engine.loop.metrics import confusion
+from protocon.engine.run import fit
+from protocon.engine.setup.session import prepare
+from protocon.runs.run_folder import RunFolder
+from protocon.settings.config import build_config
 from tests.engine.layouts import picture
 from tests.engine.runs import quiet, small_config, small_run
 

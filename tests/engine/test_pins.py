@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import yaml
 
-from protocon import auto
-from protocon.config import RunConfig, build_config
-from protocon.engine import saving
-from protocon.engine.fit import fit, resume_run
-from protocon.engine.runfolder import RunFolder
+from protocon.engine.loop import saver as saving
+from protocon.engine.run import fit, resume_run
 from protocon.errors import DataError, RunError
+from protocon.runs.run_folder import RunFolder
+from protocon.settings import auto
+from protocon.settings.config import RunConfig, build_config
 from tests.engine.kills import assert_same_run, embeddings
 from tests.engine.runs import quiet
 from tests.engine.test_repeat_and_resume import StoppedError, stop_after
@@ -163,7 +163,7 @@ def test_a_run_folder_appears_whole_and_nothing_is_replaced(tmp_path: Path, monk
     for folder in (old, fresh):
         (folder / "checkpoints").mkdir(parents=True)
     os.utime(old, (0, 0))
-    monkeypatch.setattr("protocon.engine.runfolder.save_split", full)
+    monkeypatch.setattr("protocon.runs.run_folder.save_split", full)
     with pytest.raises(RunError, match="No space left"):
         fit(config, out=tmp_path / "runs", name="other", console=quiet())
     left = sorted(path.name for path in (tmp_path / "runs").iterdir())

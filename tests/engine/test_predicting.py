@@ -16,14 +16,14 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from protocon import load_run
-from protocon.config import build_config
-from protocon.data.decode import decode_image
-from protocon.engine import predicting
-from protocon.engine.predicting import batch_rows, predict_rows
-from protocon.engine.runs import TrainedRun
+from protocon.data.files.decode import decode_image
 from protocon.export.formats import to_safetensors
 from protocon.networks.encoders import build_encoder
 from protocon.networks.network import Network
+from protocon.runs import predict_files as predicting
+from protocon.runs.predict_files import batch_rows, predict_rows
+from protocon.runs.trained import TrainedRun
+from protocon.settings.config import build_config
 from tests.commands import Finished, run_command
 
 

@@ -8,15 +8,15 @@ import pytest
 import torch
 from lightning_fabric.plugins.precision import MixedPrecision
 
-from protocon.engine import saving
-from protocon.engine.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from protocon.engine.fabric import build_fabric
-from protocon.engine.fit import resume_run
-from protocon.engine.runfolder import RunFolder
-from protocon.engine.session import prepare
-from protocon.engine.trainer import Trainer, build_trainer
+from protocon.engine.loop import saver as saving
+from protocon.engine.loop.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from protocon.engine.loop.trainer import Trainer, build_trainer
+from protocon.engine.run import resume_run
+from protocon.engine.setup.fabric import build_fabric
+from protocon.engine.setup.session import prepare
 from protocon.errors import RunError
 from protocon.methods import METHODS
+from protocon.runs.run_folder import RunFolder
 from tests.engine.runs import quiet, small_config, small_run
 
 EPOCHS = 4

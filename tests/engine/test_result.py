@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from protocon.engine.runfolder import RunFolder
-from protocon.engine.trainer import LAST_EPOCHS
+from protocon.engine.loop.trainer import LAST_EPOCHS
+from protocon.runs.run_folder import RunFolder
 from tests.engine.runs import small_run
 
 EPOCHS = 13

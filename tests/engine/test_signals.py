@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from protocon.engine import signals
-from protocon.engine.checkpoint import load_checkpoint, newest_checkpoint
-from protocon.engine.fit import resume_run
-from protocon.engine.runfolder import RunFolder
-from protocon.engine.signals import StopSignals
-from protocon.engine.trainer import Trainer
+from protocon.engine.loop import signals
+from protocon.engine.loop.checkpoint import load_checkpoint, newest_checkpoint
+from protocon.engine.loop.signals import StopSignals
+from protocon.engine.loop.trainer import Trainer
+from protocon.engine.run import resume_run
 from protocon.errors import RunStopped
+from protocon.runs.run_folder import RunFolder
 from tests.commands import run_command
 from tests.engine.kills import assert_same_run
 from tests.engine.runs import SMALL, quiet, small_run

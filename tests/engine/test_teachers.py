@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from protocon.engine.fabric import build_fabric
-from protocon.engine.session import prepare
-from protocon.engine.trainer import Trainer, build_trainer, unwrap
+from protocon.engine.loop.trainer import Trainer, build_trainer, unwrap
+from protocon.engine.setup.fabric import build_fabric
+from protocon.engine.setup.session import prepare
 from protocon.methods import METHODS
 from protocon.types import Step
 from tests.engine.runs import small_config

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from protocon.engine.triage import NONE, Judgement, Opinion, measure, sort_out
+from protocon.engine.labelling.triage import NONE, Judgement, Opinion, measure, sort_out
 
 
 def opinion(labels: list[int], confidence: list[float] | None = None) -> Opinion:

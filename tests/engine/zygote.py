@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from protocon.engine.lock import LOCK_FILE
+from protocon.runs.lock import LOCK_FILE
 
 ROOT = Path(__file__).parents[2]
 
@@ -117,7 +117,7 @@ def _import_everything() -> None:
     import sklearn.datasets
 
     import protocon.cli
-    import protocon.engine.fit  # noqa: F401
+    import protocon.engine.run  # noqa: F401
 
     sklearn.datasets.load_digits()
 
@@ -179,7 +179,7 @@ def _be_protocon(request: dict[str, Any], counter: Path) -> None:
 
 def _watch(at_event: int | None, before_file: str | None) -> Callable[[], int]:
     """Count training steps and everything that changes the disk for good; die just before a number or a file."""
-    from protocon.engine.trainer import Trainer
+    from protocon.engine.loop.trainer import Trainer
 
     done = 0
 

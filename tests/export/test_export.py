@@ -11,13 +11,13 @@ import torch
 from sklearn.datasets import load_digits
 
 from protocon import export_run, load_run
-from protocon.config import build_config
-from protocon.engine.runs import TrainedRun
 from protocon.errors import ConfigError, RunError
 from protocon.export import verify
 from protocon.export.formats import FORMATS, to_safetensors, torchscript_without_warnings
 from protocon.networks.encoders import build_encoder
 from protocon.networks.network import Network
+from protocon.runs.trained import TrainedRun
+from protocon.settings.config import build_config
 from tests.commands import run_command
 from tests.engine.runs import small_run
 

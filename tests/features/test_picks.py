@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from protocon.augment.features import FeatureView
-from protocon.draws import fold
+from protocon.base.draws import fold
 from protocon.errors import DataError
-from protocon.features.picks import PickedView, clean_view
+from protocon.features.picked_view import PickedView, clean_view
 
 SAMPLES = torch.arange(5.0)[None, :, None].expand(3000, 5, 2).half()  # view v holds the number v
 KEYS = fold(3, torch.arange(3000))

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
+from protocon.features.cached_views import CachedViews
 from protocon.features.reduce import principal_components, reduced
-from protocon.features.samples import CachedViews
 from tests.features.tiny import tiny_images
 
 

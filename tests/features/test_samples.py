@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
-from protocon.data.loader import Loader
-from protocon.data.splits import make_split
-from protocon.features.samples import CachedViews
+from protocon.data.labels.label_split import make_split
+from protocon.data.loading.loader import Loader
+from protocon.features.cached_views import CachedViews
 from tests.features.tiny import tiny_images
 
 FEATURES = torch.randn(40, 3, 8, generator=torch.Generator().manual_seed(0)).half()

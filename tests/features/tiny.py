@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from protocon.augment.views import WeakView
 from protocon.data.imageset import ArrayImages
-from protocon.engine.views import CLEAN
+from protocon.engine.setup.view_factory import CLEAN
 from protocon.features.extract import FrozenEncoder, View
 
 NAME = "test_byobnet"

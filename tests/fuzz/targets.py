@@ -20,23 +20,23 @@ from hypothesis.strategies import SearchStrategy
 from PIL import Image
 from safetensors.torch import save
 
-from protocon.config import build_config, known_keys, validate
-from protocon.data.cifar_pickle import read_batch
-from protocon.data.decode import decode_image, image_dimensions
-from protocon.data.idx import read_idx
+from protocon.data.files.decode import decode_image, image_dimensions
 from protocon.data.imageset import ArrayImages
-from protocon.data.options import SourceOptions
-from protocon.data.sources import DATASETS
-from protocon.data.splitfile import load_split, save_split
-from protocon.data.splits import make_split
-from protocon.engine.checkpoint import load_checkpoint
-from protocon.engine.lock import LOCK_FILE, locked
-from protocon.engine.runfolder import RunFolder
-from protocon.engine.runs import load_run
+from protocon.data.labels.label_split import make_split
+from protocon.data.labels.split_file import load_split, save_split
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
+from protocon.data.sources.cifar_pickle import read_batch
+from protocon.data.sources.fashion_mnist import read_idx
+from protocon.engine.loop.checkpoint import load_checkpoint
 from protocon.networks.encoders import build_encoder
 from protocon.networks.network import Network
 from protocon.networks.weights import read_weights
-from protocon.recipe import parse_yaml, recipe_names, recipe_text
+from protocon.runs.lock import LOCK_FILE, locked
+from protocon.runs.run_folder import RunFolder
+from protocon.runs.trained import load_run
+from protocon.settings.config import build_config, known_keys, validate
+from protocon.settings.recipe import parse_yaml, recipe_names, recipe_text
 from tests.engine.layouts import picture
 
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from protocon.draws import integers, normal, permutation
+from protocon.base.draws import integers, normal, permutation
 from protocon.methods import METHODS, Method, Problem
 from protocon.methods.base import Forward
 from protocon.types import Batch, Outputs, Progress, Step

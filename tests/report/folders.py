@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from protocon.config import build_config, to_yaml
 from protocon.data.imageset import ArrayImages
-from protocon.engine.outputs import LABEL_COLUMNS
+from protocon.engine.labelling.write_outputs import LABEL_COLUMNS
+from protocon.settings.config import build_config, to_yaml
 
 Labels = list[dict[str, str]]
 

@@ -13,7 +13,7 @@ from protocon.report.drawing import Line
 from protocon.report.figures import curve_table, percent
 from protocon.report.headline import headline
 from protocon.report.intervals import wilson_interval
-from protocon.report.labels import LabelTable, read_labels, read_names
+from protocon.report.label_table import LabelTable, read_labels, read_names
 from protocon.report.record import read_record
 from tests.report.folders import label, write_labels, write_lines, write_run
 

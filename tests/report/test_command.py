@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from protocon.config import build_config
-from protocon.engine.fit import fit
-from protocon.engine.runfolder import RunFolder
+from protocon.engine.run import fit
 from protocon.report import page
+from protocon.runs.run_folder import RunFolder
+from protocon.settings.config import build_config
 from tests.commands import run_command
 from tests.engine.layouts import save_class
 from tests.engine.runs import small_config

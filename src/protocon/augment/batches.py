@@ -51,7 +51,7 @@ def check_images(images: Tensor, keys: Tensor) -> None:
     if keys.dtype != torch.int64 or keys.shape != images.shape[:1]:
         raise DataError(
             f"A view takes one int64 key per image, shape ({images.shape[0]},); got {keys.dtype} of shape "
-            f"{tuple(keys.shape)}. Derive keys with protocon.draws.fold."
+            f"{tuple(keys.shape)}. Derive keys with protocon.base.draws.fold."
         )
 
 

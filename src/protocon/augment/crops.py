@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from protocon.augment.slots import Slot
-from protocon.draws import uniform
+from protocon.base.draws import uniform
 from protocon.errors import ConfigError
 
 _TRIES = 10

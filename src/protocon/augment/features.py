@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from protocon.augment.slots import Slot
-from protocon.draws import normal, uniform
+from protocon.base.draws import normal, uniform
 from protocon.errors import ConfigError, DataError
 
 

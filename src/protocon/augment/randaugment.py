@@ -24,7 +24,7 @@ from protocon.augment.batches import (
 )
 from protocon.augment.slots import Slot
 from protocon.augment.views import RandomCropFlip, WeakView
-from protocon.draws import uniform
+from protocon.base.draws import uniform
 from protocon.errors import ConfigError
 
 Function = Callable[[Tensor, Tensor], Tensor]
@@ -138,14 +138,14 @@ class RandAugmentView:
 
     def _has_kernels(self) -> bool:
         """Whether the weak view and all of the pool are among the compiled kernels."""
-        from protocon.augment.fused.randaugment import CODES
+        from protocon.augment.fused.randaugment_kernels import CODES
 
         known = isinstance(self.weak, WeakView | RandomCropFlip)
         return known and all(entry.apply in CODES for entry in self.pool)
 
     def _fused(self, images: Tensor, keys: Tensor) -> Tensor:
         """The same views by the compiled kernels."""
-        from protocon.augment.fused.randaugment import CODES, strong
+        from protocon.augment.fused.randaugment_kernels import CODES, strong
 
         if isinstance(self.weak, WeakView):
             moves = self.weak.moves(keys, images.shape)

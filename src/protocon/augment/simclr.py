@@ -17,10 +17,10 @@ from protocon.augment.batches import (
 from protocon.augment.blur import gaussian_blur, tap_weights, visible_radius
 from protocon.augment.crops import check_scale
 from protocon.augment.jitter import HUE, adjustment, hue_turn, jitter_sorted, to_grey
-from protocon.augment.resize import Taps, resample
+from protocon.augment.resized_crop import Taps, resample
 from protocon.augment.slots import Slot
 from protocon.augment.views import RandomCropFlip, check_size
-from protocon.draws import uniform
+from protocon.base.draws import uniform
 from protocon.errors import ConfigError
 
 _SIGMAS = (0.1, 2.0)
@@ -110,7 +110,7 @@ class SimCLRView:
 
     def _fused(self, images: Tensor, taps: tuple[Taps, Taps], draws: Draws) -> Tensor:
         """The same views by the compiled kernels."""
-        from protocon.augment.fused.simclr import simclr
+        from protocon.augment.fused.simclr_kernels import simclr
 
         longest, radius = self._radius(draws)
         out = torch.empty((len(images), self.size, self.size, images.shape[1]), dtype=torch.float32)

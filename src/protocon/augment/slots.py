@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Slot(IntEnum):
-    """The `slot` argument of `protocon.draws`; a new component takes a new number, never a used one."""
+    """The `slot` argument of `protocon.base.draws`; a new component takes a new number, never a used one."""
 
     WEAK = 1
     CROP = 2

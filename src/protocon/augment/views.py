@@ -19,9 +19,9 @@ from protocon.augment.batches import (
 )
 from protocon.augment.crops import check_scale, random_boxes
 from protocon.augment.geometry import windows
-from protocon.augment.resize import Taps, crop_taps, resample, round_levels
+from protocon.augment.resized_crop import Taps, crop_taps, resample, round_levels
 from protocon.augment.slots import Slot
-from protocon.draws import uniform
+from protocon.base.draws import uniform
 from protocon.errors import ConfigError
 
 
@@ -46,7 +46,7 @@ class WeakView:
         """Weak views, float32 (B, C, H, W)."""
         check_images(images, keys)
         if runs_fused(self.engine, images):
-            from protocon.augment.fused.randaugment import weak
+            from protocon.augment.fused.randaugment_kernels import weak
 
             view = torch.empty((len(images), *images.shape[2:], images.shape[1]), dtype=torch.float32)
             weak(images, self.moves(keys, images.shape), view)

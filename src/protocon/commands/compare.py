@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from protocon.commands.console import emit, interruptible
-from protocon.commands.inputs import find_input
+from protocon.commands.data_argument import find_input
 from protocon.commands.options import AsJson, Data, Debug, Labels, Overrides, Recipe, Root
 
 
@@ -34,9 +34,9 @@ def compare(
     A setting holds for every method that has it; METHOD.key=value for one.
     The same command goes on where it was stopped. Exit code 1 if a run failed.
     """
-    from protocon.results.grid import compare as run_comparison
-    from protocon.results.request import build_request, names_in, numbers_in
-    from protocon.results.tables import show
+    from protocon.compare.grid import compare as run_comparison
+    from protocon.compare.request import build_request, names_in, numbers_in
+    from protocon.compare.tables import show
 
     source = find_input(overrides, data=data, root=root, labels=labels)
     request = build_request(

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from protocon.commands.console import emit, interruptible
-from protocon.commands.inputs import find_input
+from protocon.commands.data_argument import find_input
 from protocon.commands.options import (
     AsJson,
     Data,
@@ -28,7 +28,7 @@ from protocon.commands.options import (
     Weights,
     config_from,
 )
-from protocon.data.names import shown
+from protocon.data.files.names import shown
 from protocon.errors import ProtoConError
 
 _SHOWN = 20
@@ -60,8 +60,8 @@ def check(
 
     Takes the options of `train`. Exit code 0 if training could go on, 1 if not.
     """
-    from protocon.engine.announce import bar
-    from protocon.engine.check import check_data
+    from protocon.engine.setup.announce import bar
+    from protocon.engine.setup.data_check import check_data
 
     console = Console(stderr=True)
     try:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from protocon.commands.console import emit
 from protocon.commands.options import AsJson, Debug, Seed
-from protocon.config import build_config
+from protocon.settings.config import build_config
 
 
 def demo(
@@ -19,7 +19,7 @@ def demo(
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
     """Learn ten digits from twenty labels: the labels alone, then ProtoCon on the same ones."""
-    from protocon.engine.fit import fit
+    from protocon.engine.run import fit
 
     console = Console(stderr=True)
     results = {}

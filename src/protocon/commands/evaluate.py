@@ -16,7 +16,7 @@ def evaluate(
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
     """Accuracy of a finished run on its test set."""
-    from protocon.engine.runs import evaluate_run, load_run
+    from protocon.runs.trained import evaluate_run, load_run
 
     result = evaluate_run(load_run(run))
 

@@ -21,7 +21,7 @@ def export(
 
     The file is compared with the run before it is written; one that disagrees is refused.
     """
-    from protocon.export.export import export_run
+    from protocon.export.export_run import export_run
 
     result = export_run(run, file_format=file_format, out=out)
 

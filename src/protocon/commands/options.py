@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from protocon.config import RunConfig, build_config
 from protocon.errors import ConfigError
+from protocon.settings.config import RunConfig, build_config
 
 Data = Annotated[str | None, typer.Option("--data", help="Name of a data set, or hf:NAME for one of Hugging Face.")]
 Root = Annotated[Path | None, typer.Option("--root", help="Folder or file that holds the data.")]

@@ -31,9 +31,9 @@ def predict(
 
     Runs on embeddings take .npy and .npz files.
     """
-    from protocon.engine.inputs import listed
-    from protocon.engine.predicting import predict_rows
-    from protocon.engine.runs import load_run
+    from protocon.runs.find_images import listed
+    from protocon.runs.predict_files import predict_rows
+    from protocon.runs.trained import load_run
 
     chosen = _format(file_format, out, as_json=as_json)
     trained = load_run(run)

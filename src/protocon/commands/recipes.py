@@ -7,8 +7,8 @@ from rich.console import Console
 
 from protocon.commands.console import emit
 from protocon.commands.options import AsJson, Debug
-from protocon.config import build_config, to_yaml
-from protocon.recipe import recipe_names, recipe_text
+from protocon.settings.config import build_config, to_yaml
+from protocon.settings.recipe import recipe_names, recipe_text
 
 
 def recipes(

@@ -26,7 +26,7 @@ def report(
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
     """Draw runs on one HTML page: result, curves, classes, clusters, images to look at."""
-    from protocon.durable import write_bytes
+    from protocon.base.atomic import write_bytes
     from protocon.report.page import build_page
 
     page = build_page(runs, images=_images)
@@ -45,8 +45,8 @@ def report(
 
 def _images(record: "Record") -> "ImageSet | None":
     """The run's training images, as its settings find them; files are decoded only where they are shown."""
-    from protocon.config import validate
-    from protocon.engine.session import load_data
+    from protocon.engine.setup.session import load_data
+    from protocon.settings.config import validate
 
     config = validate(record.asked)
     lazy = config.data.model_copy(update={"storage": "stream", "bad_files": "error"})

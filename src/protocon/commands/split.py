@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from protocon.commands.console import emit
-from protocon.commands.inputs import find_input
+from protocon.commands.data_argument import find_input
 from protocon.commands.options import AsJson, Data, Debug, Labels, Percent, PerClass, Root, Seed, config_from
-from protocon.data.splitfile import save_split
+from protocon.data.labels.split_file import save_split
 from protocon.errors import ProtoConError
 
 
@@ -25,7 +25,7 @@ def split(
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
     """Draw which images are labelled and save it, for `train … data.split=FILE`."""
-    from protocon.engine.session import choose_split, load_data
+    from protocon.engine.setup.session import choose_split, load_data
 
     source = find_input([place] if place else [], data=data, root=root, labels=labels)
     config = config_from(

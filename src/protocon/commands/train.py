@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from protocon.commands.console import emit, interruptible
-from protocon.commands.inputs import find_input
+from protocon.commands.data_argument import find_input
 from protocon.commands.options import (
     AsJson,
     Compile,
@@ -30,9 +30,9 @@ from protocon.commands.options import (
     Weights,
     config_from,
 )
-from protocon.config import RunConfig
 from protocon.errors import ProtoConError
 from protocon.report.intervals import wilson_interval
+from protocon.settings.config import RunConfig
 
 
 def train(
@@ -71,9 +71,9 @@ def train(
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
     """Train a classifier from a few labels and many unlabelled images."""
-    from protocon.distributed import rank
-    from protocon.engine.fit import fit, resume_run
-    from protocon.engine.runfolder import RunFolder
+    from protocon.base.distributed import rank
+    from protocon.engine.run import fit, resume_run
+    from protocon.runs.run_folder import RunFolder
 
     console = Console(stderr=True)
     if resume not in (None, "auto"):
@@ -130,7 +130,7 @@ def train(
 
 
 def _emit_result(as_json: bool, result: dict[str, Any]) -> None:
-    from protocon.distributed import rank
+    from protocon.base.distributed import rank
 
     if rank() == 0:
         emit(as_json, result, lambda console: _show_result(console, result))
@@ -163,7 +163,7 @@ def _hidden_labels(checked: dict[str, Any]) -> str:
 
 
 def _dry_run(config: RunConfig, as_json: bool) -> None:
-    from protocon.engine.plan import describe_plan
+    from protocon.engine.setup.preview import describe_plan
 
     plan = describe_plan(config)
 

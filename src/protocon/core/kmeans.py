@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from protocon.draws import fold, normal
+from protocon.base.draws import fold, normal
 
 _START = 201  # what the random start's draws are for
 # Clusters compared at once: similarities to hundreds of thousands would fill the memory, these fit the cache.

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from protocon.base.draws import uniform
 from protocon.core.bank import NOT_SEEN
-from protocon.draws import uniform
 
 _BLOCK = 1 << 24  # samples that are counted at once: each takes 16 bytes of working memory
 

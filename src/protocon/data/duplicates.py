@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
-from protocon.data.decode import MAX_PIXELS, decode_with_facts
+from protocon.data.files.decode import MAX_PIXELS, decode_with_facts
+from protocon.data.files.stores import FileStore
 from protocon.data.imageset import UNKNOWN, DataBundle, ImageSet
-from protocon.data.options import Progress
-from protocon.data.stores import FileStore
+from protocon.data.source_options import Progress
 from protocon.errors import DataError
 
 _CHUNK = 256

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from protocon.data.decode import decode_image
-from protocon.data.report import FileReport
-from protocon.data.stores import FileEntry, FileStore
-from protocon.data.strings import StringTable
+from protocon.data.files.decode import decode_image
+from protocon.data.files.file_report import FileReport
+from protocon.data.files.stores import FileEntry, FileStore
+from protocon.data.files.strings import StringTable
 from protocon.errors import DataError
 
 UNKNOWN = -1

@@ -4,13 +4,13 @@ import posixpath
 from dataclasses import dataclass
 from pathlib import Path
 
-from protocon.data.fileset import sort_out
-from protocon.data.folders import is_unlabelled_folder
-from protocon.data.labelled_folder import LABELS_FILE
-from protocon.data.metadata import METADATA_FILES, has_labels
-from protocon.data.names import shown
-from protocon.data.places import describe, open_store
-from protocon.data.stores import FileEntry, FileStore, is_hidden
+from protocon.data.files.names import shown
+from protocon.data.files.places import describe, open_store
+from protocon.data.files.stores import FileEntry, FileStore, is_hidden
+from protocon.data.sources.class_folders import is_unlabelled_folder
+from protocon.data.sources.hf_folder import METADATA_FILES, has_labels
+from protocon.data.sources.labelled_folder import LABELS_FILE
+from protocon.data.sources.listing import sort_out
 from protocon.errors import DataError
 
 _ARRAYS = (".npz", ".npy")

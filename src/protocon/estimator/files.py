@@ -11,11 +11,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from protocon.durable import write_bytes
-from protocon.engine.runs import load_run
+from protocon.base.atomic import write_bytes
 from protocon.errors import RunError
 from protocon.estimator.inputs import Spread
 from protocon.estimator.outputs import with_spread
+from protocon.runs.trained import load_run
 
 if TYPE_CHECKING:
     from protocon.estimator.classifier import ProtoConClassifier

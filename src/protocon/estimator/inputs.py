@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from protocon.auto import image_size_for
-from protocon.config import RunConfig
-from protocon.data.arrays import channels_first
-from protocon.data.decoding import Members
-from protocon.data.fileset import FileListing, make_bundle
+from protocon.data.files.decode_all import Members
+from protocon.data.files.resize_arrays import resize_images
+from protocon.data.files.stores import FileEntry
 from protocon.data.imageset import ArrayImages, DataBundle, DataHints, FeatureArray
-from protocon.data.options import SourceOptions
-from protocon.data.resize import resize_images
-from protocon.data.stores import FileEntry
+from protocon.data.source_options import SourceOptions
+from protocon.data.sources.arrays import channels_first
+from protocon.data.sources.listing import FileListing, make_bundle
 from protocon.errors import DataError
+from protocon.settings.auto import image_size_for
+from protocon.settings.config import RunConfig
 
 Kind = Literal["features", "images", "files"]
 

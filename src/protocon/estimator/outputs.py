@@ -10,13 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from protocon.data.decode import decode_image
-from protocon.data.resize import resize_images
-from protocon.engine.runs import TrainedRun
-from protocon.engine.views import build_views
+from protocon.data.files.decode import decode_image
+from protocon.data.files.resize_arrays import resize_images
+from protocon.engine.setup.view_factory import build_views
 from protocon.errors import DataError
 from protocon.estimator.inputs import Kind, Spread, as_array, as_levels, path_store
 from protocon.networks.network import Network
+from protocon.runs.trained import TrainedRun
 
 _VALUES = 2**24
 """Numbers of a batch: bounds the memory of predicting."""

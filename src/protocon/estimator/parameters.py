@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from protocon.config import RunConfig, build_config, known_keys
 from protocon.errors import ConfigError
 from protocon.estimator.labels import Labels
 from protocon.methods import METHODS
+from protocon.settings.config import RunConfig, build_config, known_keys
 
 PLACES = {
     "alpha": "method.alpha",

@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from protocon.config import RunConfig
 from protocon.data.imageset import UNKNOWN, DataBundle
-from protocon.engine.budget import within_budget
-from protocon.engine.fabric import build_fabric
-from protocon.engine.frozen import with_features
-from protocon.engine.runs import TrainedRun
-from protocon.engine.session import Session, prepare
-from protocon.engine.trainer import Trainer, build_trainer, train_in_memory
+from protocon.engine.loop.trainer import Trainer, build_trainer, train_in_memory
+from protocon.engine.setup.budget import within_budget
+from protocon.engine.setup.encode import with_features
+from protocon.engine.setup.fabric import build_fabric
+from protocon.engine.setup.session import Session, prepare
 from protocon.networks.network import Network
+from protocon.runs.trained import TrainedRun
+from protocon.settings.config import RunConfig
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import save
 from torch.jit._trace import TracerWarning
 
-from protocon.engine.runs import TrainedRun
 from protocon.errors import ConfigError
 from protocon.export.portable import FEATURES, INPUT, OUTPUT, Portable, describe, example_inputs
+from protocon.runs.trained import TrainedRun
 
 Format = Callable[[TrainedRun], bytes]
 

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from protocon.draws import uniform
-from protocon.engine.runs import TrainedRun
+from protocon.base.draws import uniform
+from protocon.runs.trained import TrainedRun
 
 INPUT, OUTPUT = "images", "probabilities"
 FEATURES = "features"

@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor
 
-from protocon.engine.runs import TrainedRun, load_run
 from protocon.errors import RunError
 from protocon.export.formats import torchscript_without_warnings
 from protocon.export.portable import describe, example_inputs
+from protocon.runs.trained import TrainedRun, load_run
 
 TOLERANCE = 1e-4
 """Largest difference of a probability that passes."""

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from protocon.base.draws import fold
 from protocon.data.imageset import ImageSet
-from protocon.draws import fold
 from protocon.errors import ConfigError
 from protocon.features.fold import fold_norms
 from protocon.features.key import describe, features_key, images_digest, weights_digest

@@ -11,8 +11,8 @@ from types import FunctionType
 import torch
 from torch import Tensor, nn
 
+from protocon.data.files.strings import StringTable
 from protocon.data.imageset import ImageSet, content_of
-from protocon.data.strings import StringTable
 
 _VERSION = 1
 """Raise it whenever the same images, weights and views give other features than before."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from protocon.features.samples import CachedViews
+from protocon.features.cached_views import CachedViews
 
 _BLOCK = 4096
 

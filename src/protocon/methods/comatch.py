@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
+from protocon.base.distributed import gather_rows, gather_with_gradient
 from protocon.core.graph import graph_contrastive_loss, pseudo_label_graph
 from protocon.core.losses import supervised_loss, unlabelled_loss
 from protocon.core.queue import FeatureQueue
-from protocon.distributed import gather_rows, gather_with_gradient
 from protocon.methods.base import Forward, MethodConfig, Problem
 from protocon.methods.fixmatch import FixMatchDA, FixMatchDAConfig
 from protocon.types import Batch, Outputs, Progress, Step

@@ -6,10 +6,10 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
+from protocon.base.distributed import gather_rows, gather_with_gradient
 from protocon.core.fairness import fairness_loss
 from protocon.core.losses import supervised_loss, unlabelled_loss
 from protocon.core.thresholds import SelfAdaptiveThresholds
-from protocon.distributed import gather_rows, gather_with_gradient
 from protocon.methods.base import Forward, Method, MethodConfig, Problem
 from protocon.types import Batch, Outputs, Progress, Step
 

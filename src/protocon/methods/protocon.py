@@ -10,6 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from protocon.base.distributed import gather_with_gradient
 from protocon.core.bank import SampleBank
 from protocon.core.kmeans import ConstrainedKMeans
 from protocon.core.losses import (
@@ -22,7 +23,6 @@ from protocon.core.losses import (
 from protocon.core.prototypes import ClassPrototypes
 from protocon.core.refine import cluster_labels, refine
 from protocon.core.retention import RetentionThreshold
-from protocon.distributed import gather_with_gradient
 from protocon.methods.aligning import build_alignment
 from protocon.methods.base import Forward, Method, MethodConfig, Problem
 from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes

@@ -11,7 +11,7 @@ from timm import layers
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from protocon import distributed
+from protocon.base import distributed
 
 
 def synchronise_norms(network: nn.Module, device: torch.device) -> nn.Module:

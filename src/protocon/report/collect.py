@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from protocon.config import validate
 from protocon.errors import ProtoConError
 from protocon.report.intervals import wilson_interval
-from protocon.report.labels import NONE, LabelTable
+from protocon.report.label_table import NONE, LabelTable
 from protocon.report.record import Record
+from protocon.settings.config import validate
 
 LAST_EPOCHS = 10
 """An accuracy is the mean over this many last epochs, as in the run's result."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from protocon.report.labels import NONE, LabelTable
+from protocon.report.label_table import NONE, LabelTable
 
 CLASSES = 20
 PER_CLASS = 10

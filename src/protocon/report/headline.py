@@ -6,7 +6,7 @@ from typing import Any
 from protocon.report import collect
 from protocon.report.figures import percent
 from protocon.report.intervals import wilson_interval
-from protocon.report.labels import LabelTable
+from protocon.report.label_table import LabelTable
 from protocon.report.record import Record
 
 

@@ -12,7 +12,7 @@ from protocon.errors import ProtoConError, RunError
 from protocon.report import collect, figures, gallery
 from protocon.report.figures import Picture, percent
 from protocon.report.headline import Headline, headline
-from protocon.report.labels import NONE, LabelTable, read_labels, read_names
+from protocon.report.label_table import NONE, LabelTable, read_labels, read_names
 from protocon.report.record import Record, read_record
 from protocon.report.thumbnails import thumbnails
 

@@ -1,10 +1,10 @@
-"""Resized crops: `protocon.augment.resize.resample`, an image at a time, reading the crop's rows only."""
+"""Resized crops: `protocon.augment.resized_crop.resample`, an image at a time, reading the crop's rows only."""
 
 import numpy as np
 from torch import Tensor
 
 from protocon.augment.fused.kernels import kernel, share_out
-from protocon.augment.resize import Taps
+from protocon.augment.resized_crop import Taps
 
 Array = np.ndarray
 

@@ -1,0 +1,1 @@
+"""What everything else may use: draws, collectives, whole files, durations, memory."""

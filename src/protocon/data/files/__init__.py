@@ -1,0 +1,1 @@
+"""Files on disk or in archives: found, named, decoded, accounted for."""

@@ -1,0 +1,1 @@
+"""Who has a label: label files, and splits drawn from known labels."""

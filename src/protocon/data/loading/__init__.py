@@ -1,0 +1,1 @@
+"""Which sample is in which step, and the batches made of them."""

@@ -1,0 +1,128 @@
+"""Which images each step sees: a pure function of seed, epoch and step, so that nothing needs saving."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from protocon.base.draws import fold, permutation
+from protocon.data.purposes import Purpose
+from protocon.errors import ConfigError, DataError
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """One process's rows of one step; int64 tensors on the CPU."""
+
+    labelled_index: Tensor
+    """Positions in the labelled set, about B / processes."""
+    labelled_keys: Tensor
+    """Keys of their draws, one for each appearance."""
+    index: Tensor
+    """Positions in the unlabelled set, (n,)."""
+    keys: Tensor
+    """Keys of their draws, one for each image and epoch."""
+    share: float
+    """Unlabelled rows here ÷ mean rows per process."""
+    labelled_share: float
+    """The same of labelled rows."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The order of a whole training run, and one process's part of it.
+
+    An epoch is one pass over the unlabelled set, every image exactly once. It has ⌈N / (mu·B)⌉ steps, and
+    the permutation is cut into batches whose sizes differ by at most one: a small last batch would upset
+    batch norm and leave some processes without rows.
+
+    The labelled set is an endless stream of permutations; global step t takes positions t·B to (t+1)·B.
+
+    Processes hold consecutive slices of each global batch, so that joining their rows in rank order gives
+    the batch of a single process.
+    """
+
+    labelled: int
+    """Images in the labelled set."""
+    unlabelled: int
+    """Images in the unlabelled set, N."""
+    batch_size: int
+    """Labelled images in a global batch, B."""
+    mu: int
+    """Unlabelled images for each labelled one."""
+    seed: int
+    rank: int = 0
+    world_size: int = 1
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or self.mu < 1:
+            raise ConfigError(f"batch_size {self.batch_size} and mu {self.mu} must both be 1 or more.")
+        if self.seed < 0:
+            raise ConfigError(f"The seed is {self.seed}; it must be 0 or more.")
+        if not 0 <= self.rank < self.world_size:
+            raise ConfigError(f"Rank {self.rank} of {self.world_size} processes does not exist.")
+        if self.batch_size < self.world_size:
+            raise ConfigError(
+                f"batch_size is {self.batch_size} over all {self.world_size} processes together, so some would have "
+                "no labelled images. Use a larger one, or fewer processes."
+            )
+        if self.labelled < 1 or self.unlabelled < 1:
+            raise DataError(
+                f"{self.labelled} labelled and {self.unlabelled} unlabelled images; at least one of each is needed."
+            )
+        smallest = self.unlabelled // self.steps_per_epoch
+        if smallest < self.world_size:
+            raise DataError(
+                f"{self.unlabelled} unlabelled images make batches of {smallest}, too few for "
+                f"{self.world_size} processes. Use fewer processes."
+            )
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Steps in one pass over the unlabelled set."""
+        return -(-self.unlabelled // (self.mu * self.batch_size))
+
+    def order(self, epoch: int) -> np.ndarray:
+        """The unlabelled set in this epoch's order, int64 (N,)."""
+        return permutation(self.unlabelled, self.seed, Purpose.UNLABELLED_ORDER, epoch)
+
+    def step(self, epoch: int, step: int, order: np.ndarray | None = None) -> StepPlan:
+        """Rows of this process in a step of an epoch. `order` spares computing it again."""
+        if not 0 <= step < self.steps_per_epoch:
+            raise IndexError(f"An epoch has {self.steps_per_epoch} steps; there is no step {step}.")
+        order = self.order(epoch) if order is None else order
+        start = step * self.unlabelled // self.steps_per_epoch
+        size = (step + 1) * self.unlabelled // self.steps_per_epoch - start
+        rows = self._slice(size)
+        index = torch.from_numpy(order[start + rows.start : start + rows.stop].astype(np.int64))
+        draw = fold(fold(self.seed, Purpose.UNLABELLED_DRAW), epoch)
+
+        first = (epoch * self.steps_per_epoch + step) * self.batch_size
+        labelled_rows = self._slice(self.batch_size)
+        positions = np.arange(first + labelled_rows.start, first + labelled_rows.stop, dtype=np.int64)
+        labelled_draw = fold(self.seed, Purpose.LABELLED_DRAW)
+        return StepPlan(
+            labelled_index=torch.from_numpy(self._stream(positions)),
+            labelled_keys=fold(labelled_draw, torch.from_numpy(positions)),
+            index=index,
+            keys=fold(draw, index),
+            share=len(index) * self.world_size / size,
+            labelled_share=len(positions) * self.world_size / self.batch_size,
+        )
+
+    def _slice(self, size: int) -> slice:
+        """Rows of this process out of `size` global rows."""
+        return slice(
+            self.rank * size // self.world_size,
+            (self.rank + 1) * size // self.world_size,
+        )
+
+    def _stream(self, positions: np.ndarray) -> np.ndarray:
+        """What stands at these consecutive positions of the stream of labelled permutations."""
+        rounds, places = np.divmod(positions, self.labelled)
+        pieces = [
+            permutation(self.labelled, self.seed, Purpose.LABELLED_ORDER, int(number))[places[rounds == number]]
+            for number in range(int(rounds[0]), int(rounds[-1]) + 1)
+        ]
+        return np.concatenate(pieces).astype(np.int64)

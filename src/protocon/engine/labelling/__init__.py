@@ -1,0 +1,1 @@
+"""A label for every image, how far to trust it, and the files that say so."""

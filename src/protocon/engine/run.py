@@ -1,0 +1,179 @@
+"""A run from its settings to its folder: new, or going on where an earlier process stopped."""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from protocon.base import distributed
+from protocon.base.atomic import write_bytes
+from protocon.data.registry import OWN
+from protocon.engine.labelling.write_outputs import draw_report
+from protocon.engine.loop.epochs import run_training
+from protocon.engine.setup.announce import announce, bar, keep_record
+from protocon.engine.setup.budget import within_budget
+from protocon.engine.setup.encode import with_features
+from protocon.engine.setup.fabric import build_fabric
+from protocon.engine.setup.resume_rules import Continued, carry_on, pin
+from protocon.engine.setup.session import Session, load_data, prepare
+from protocon.errors import ConfigError
+from protocon.runs import run_folder as runfolder
+from protocon.runs.lock import locked
+from protocon.runs.run_folder import RunFolder
+from protocon.settings.config import RunConfig, build_config, to_yaml
+
+
+def run_name(config: RunConfig) -> str:
+    """Name of a run's folder: data, labels, method, seed."""
+    data = config.data
+    labels = (
+        f"{data.labels_per_class}pc"
+        if data.labels_per_class is not None
+        else f"{data.labels_percent:g}percent"
+        if data.labels_percent is not None
+        else "labels"
+    )
+    return f"{_data_name(config)}-{labels}-{config.method_name}-seed{config.run.seed}"
+
+
+def _data_name(config: RunConfig) -> str:
+    """The data set's name, or that of the folder or file with one's own data."""
+    root = config.data.root
+    if config.data.name not in OWN or root is None:
+        return config.data.name
+    name = re.sub(r"[^\w.-]+", "-", root.expanduser().resolve().stem).strip("-.")
+    return name or config.data.name
+
+
+def fit(
+    config: RunConfig,
+    *,
+    out: str | Path,
+    name: str | None = None,
+    resume: bool | RunFolder = False,
+    accept_changes: bool = False,
+    console: Console | None = None,
+) -> dict[str, Any]:
+    """Train as configured and return the run's summary.
+
+    Args:
+        config: settings, `auto` allowed.
+        out: folder that holds run folders.
+        name: of the run folder; by default made of data, labels, method and seed.
+        resume: go on with the newest run of that name (True) or with this very run; a finished one is not repeated.
+        accept_changes: go on although settings differ from those that the run began with, where that makes sense.
+        console: where progress goes; standard error by default.
+    """
+    started = time.monotonic()
+    fabric = build_fabric(config)
+    if distributed.rank() != 0:
+        console = Console(quiet=True)  # the first process speaks for all
+    console = console or Console(stderr=True)
+    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    if name is not None and (name in ("", ".", "..") or Path(name).name != name):
+        raise ConfigError(f"the run's name is {name!r}; it must be the name of a folder in {out}, not a path")
+    path = Path(out) / (name or run_name(config))
+    # The first process settles what to do; the others do the same.
+    begun = _find(path, config, resume, accept_changes=accept_changes) if distributed.rank() == 0 else None
+    begun = fabric.broadcast(begun, src=0)
+    if begun is not None and begun.finished:
+        say(f"{begun.folder.path} is finished; nothing to do")
+        if distributed.rank() == 0:
+            _tidy(begun, console, say)
+        return begun.folder.result()
+    if resume and begun is None:
+        say(f"no run {path} to resume; starting it")
+    session = _prepare(config, begun, console)
+    if begun is None:
+        session = _pinned(within_budget(config, session, fabric, console, started=started))
+        announce(session, console)
+    folder = begun.folder if begun is not None else None
+    if distributed.rank() == 0 and folder is None:
+        folder = runfolder.create(path.parent, path.name, config, session.split, resolved=session.config)
+    folder = RunFolder(Path(fabric.broadcast(str(folder.path) if folder else "", src=0)))
+    with distributed.reporting_lost_processes(), _held(folder, begun, session, say):
+        if distributed.rank() == 0 and not folder.data_file.is_file():
+            keep_record(folder, session)
+        session = with_features(session, console, fabric.device)
+        return run_training(session, fabric, folder, console)
+
+
+def resume_run(
+    folder: RunFolder,
+    console: Console | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    accept_changes: bool = False,
+) -> dict[str, Any]:
+    """Go on with one particular run, with the settings it began with, or with some of them changed."""
+    config = build_config(settings=folder.config().model_dump(mode="json"), overrides=overrides)
+    return fit(
+        config,
+        out=folder.path.parent,
+        name=folder.path.name,
+        resume=folder,
+        accept_changes=accept_changes,
+        console=console,
+    )
+
+
+def _find(path: Path, config: RunConfig, resume: bool | RunFolder, *, accept_changes: bool) -> Continued | None:
+    """The run to go on with; None to start a new one. A run that is there and cannot go on is an error."""
+    found = (
+        resume if isinstance(resume, RunFolder) else runfolder.newest_run(path.parent, path.name) if resume else None
+    )
+    return None if found is None else carry_on(found, config, accept_changes=accept_changes)
+
+
+def _prepare(config: RunConfig, begun: Continued | None, console: Console) -> Session:
+    """A session whose settings leave nothing to choose; a resumed run's are the ones it was started with.
+
+    The split is the run's own, which is refused if the data is no longer what it was.
+    """
+    settings = config if begun is None else begun.pinned
+    with bar(console) as progress:
+        bundle = load_data(settings, progress)
+    return _pinned(prepare(settings, bundle, split_file=None if begun is None else begun.folder.split_file))
+
+
+def _tidy(begun: Continued, console: Console, say: Callable[[str], None]) -> None:
+    """Make up for what a process that was killed right after the result could not do any more: the report."""
+    folder = begun.folder
+    half_done = folder.unfinished()
+    if not half_done and (
+        folder.report_file.is_file() or not begun.asked.run.report or not folder.split_file.is_file()
+    ):
+        return
+    with locked(folder.path, say):
+        folder.clear_unfinished()
+        if begun.asked.run.report and not folder.report_file.is_file():
+            say("but it has no report yet; drawing it")
+            draw_report(folder, _prepare(begun.asked, begun, console), console)
+
+
+def _pinned(session: Session) -> Session:
+    return replace(session, resolved=pin(session.resolved, session.method))
+
+
+@contextmanager
+def _held(folder: RunFolder, begun: Continued | None, session: Session, say: Callable[[str], None]) -> Iterator[None]:
+    """The run folder, locked by the first process for all, with accepted changes written down."""
+    if distributed.rank() != 0:
+        yield
+        return
+    with locked(folder.path, say):
+        if begun is not None:
+            say(f"resuming {folder.path}")
+            folder.clear_unfinished()
+            if begun.changes:
+                say("with changed settings:\n  " + "\n  ".join(begun.changes))
+                folder.append(folder.changes_file, {"epoch": len(folder.metrics()), "changes": list(begun.changes)})
+                write_bytes(folder.path / "resolved.yaml", to_yaml(session.config).encode())
+                write_bytes(folder.path / "config.yaml", to_yaml(begun.asked).encode())
+        yield

@@ -1,0 +1,122 @@
+"""What a run says before it starts, and keeps in data.json: every file, every class, every chosen value."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from protocon.base.atomic import write_bytes
+from protocon.data.files.file_report import FileReport
+from protocon.data.files.names import shown
+from protocon.data.imageset import UNKNOWN, DataBundle
+from protocon.data.labels.label_split import Split
+from protocon.data.registry import OWN
+from protocon.data.source_options import Progress as Tell
+from protocon.engine.setup.session import Session
+from protocon.runs.run_folder import RunFolder
+
+_SHOWN = 20
+_WORTH_A_BAR = 200
+
+
+@contextmanager
+def bar(console: Console) -> Iterator[Tell]:
+    """A progress bar for anything that takes long enough; nothing where there is no terminal."""
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=16),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        tasks: dict[tuple[str, int], Any] = {}
+
+        def tell(what: str, done: int, total: int) -> None:
+            if total < _WORTH_A_BAR:
+                return
+            if (what, total) not in tasks:
+                tasks[what, total] = progress.add_task(what, total=total)
+            progress.update(tasks[what, total], completed=done)
+
+        yield tell
+
+
+def announce(session: Session, console: Console) -> None:
+    """Say what became of the files, which classes there are, and what `auto` chose and why."""
+
+    def say(line: str) -> None:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    bundle, split = session.bundle, session.split
+    for line in file_lines(bundle.files):
+        say(line)
+    test = 0 if bundle.test is None else len(bundle.test)
+    names = bundle.train.class_names
+    counts = f"{len(split.labelled):,} labelled, {len(split.unlabelled):,} unlabelled, {test:,} test"
+    say(f"{len(names)} classes, {counts}")
+    for key, reason in session.resolved.reasons.items():
+        say(f"  {key}: {reason}")
+
+
+def file_lines(report: FileReport | None) -> Iterator[str]:
+    """The report on a person's screen: what is skipped and what is odd, up to twenty lines of each."""
+    if report is None:
+        return
+    yield report.summary()
+    lists = {
+        "skipped": [f"{shown(skip.path)}: {shown(skip.reason)}" for skip in report.skipped],
+        "warning": list(report.warnings),
+    }
+    for kind, lines in lists.items():
+        for line in lines[:_SHOWN]:
+            yield f"{kind}: {line}"
+        if len(lines) > _SHOWN:
+            yield f"{kind}: and {len(lines) - _SHOWN:,} more; all are in data.json"
+
+
+def keep_record(folder: RunFolder, session: Session) -> None:
+    """Write data.json; text is escaped, since a file name need not be valid UTF-8."""
+    content = describe_data(session.bundle, session.split, own=session.config.data.name in OWN)
+    content |= {"data": session.config.data.name, "root": str(session.config.data.root or "")}
+    content["auto"] = session.resolved.reasons
+    write_bytes(folder.path / "data.json", (json.dumps(content, indent=1) + "\n").encode())
+
+
+def describe_data(bundle: DataBundle, split: Split, *, own: bool) -> dict[str, Any]:
+    """Every file, used or skipped; of a benchmark only how many are used, since everybody has the same."""
+    train, test, report = bundle.train, bundle.test, bundle.files
+    names = train.class_names
+    labels = {
+        "labelled": split.counts,
+        "known": np.bincount(train.labels[train.labels != UNKNOWN], minlength=len(names)),
+        "test": np.bincount(test.labels, minlength=len(names)) if test is not None else np.zeros(len(names), dtype=int),
+    }
+    used: dict[str, Any] = {
+        "labelled": len(split.labelled),
+        "unlabelled": len(split.unlabelled),
+        "test": 0 if test is None else len(test),
+    }
+    content: dict[str, Any] = {
+        "classes": [
+            {"name": name, **{part: int(counts[number]) for part, counts in labels.items()}}
+            for number, name in enumerate(names)
+        ],
+        "counts": used,
+        "skipped": [{"file": s.path, "reason": s.reason} for s in report.skipped] if report else [],
+        "warnings": list(report.warnings) if report else [],
+    }
+    if own:
+        content["used"] = {
+            "labelled": [
+                {"file": name, "label": names[int(c)]} for name, c in zip(split.ids, split.labels, strict=True)
+            ],
+            "unlabelled": [train.ids[int(i)] for i in split.unlabelled],
+            "test": [] if test is None else list(test.ids),
+        }
+    return content

@@ -1,0 +1,91 @@
+"""A run on a frozen encoder: its features, from the cache or computed, in the place of images."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from protocon.base import distributed
+from protocon.data.imageset import DataBundle, FeatureArray, ImageSet
+from protocon.engine.setup.session import Features, Session
+from protocon.engine.setup.view_factory import CLEAN, image_views, views_of_features
+from protocon.features.cached_views import CachedViews
+from protocon.features.extract import FrozenEncoder, View, feature_table, fill
+from protocon.features.feature_progress import FeatureProgress
+from protocon.features.key import default_cache
+from protocon.features.reduce import principal_components, reduced
+
+
+def with_features(session: Session, console: Console, device: torch.device) -> Session:
+    """The session with the features that its frozen encoder gives; any other session as it is."""
+    if session.frozen is None:
+        return session
+    train, test = _encoded(session, session.frozen.to(device), console)
+    components = len(session.network.mean)
+    reduction = principal_components(train, components)
+    features = Features(reduced(train, reduction), None if test is None else reduced(test, reduction), reduction)
+    return replace(session, features=features, views=views_of_features(session.config, components=components))
+
+
+def clean_features(session: Session, console: Console, device: torch.device) -> DataBundle:
+    """The data as embeddings, for classifiers that take plain rows: what a frozen encoder says of the clean images."""
+    if session.frozen is None:
+        return session.bundle
+    train, test = _encoded(session, session.frozen.to(device), console)
+    return replace(session.bundle, train=_plain(train), test=None if test is None else _plain(test))
+
+
+def _plain(views: CachedViews) -> FeatureArray:
+    rows = views.clean(most=len(views))
+    return FeatureArray(rows, views.labels, views.class_names, name=views.name, ids=views.ids, content=views.content())
+
+
+def _encoded(session: Session, encoder: FrozenEncoder, console: Console) -> tuple[CachedViews, CachedViews | None]:
+    """All views of the training images and the clean one of the test images, as features.
+
+    The views' draws do not depend on the run's seed, so that runs of all seeds and methods share one computation.
+    """
+    config, bundle = session.config, session.bundle
+    cache = (config.run.cache or default_cache()).expanduser()
+    views = image_views(config, shape=bundle.train.shape)
+    train = cached_views(bundle.train, encoder, views, cache=cache, console=console)
+    test = None if bundle.test is None else cached_views(bundle.test, encoder, [CLEAN], cache=cache, console=console)
+    return train, test
+
+
+def cached_views(
+    images: ImageSet, encoder: FrozenEncoder, views: Sequence[View], *, cache: Path, console: Console
+) -> CachedViews:
+    """Features of these views of these images. Processes share the work; what is in the cache is not computed again.
+
+    Args:
+        images: the set.
+        encoder: on its device.
+        views: what to compute, in order.
+        cache: folder that holds tables of features.
+        console: for progress.
+    """
+    table = feature_table(images, encoder, views, seed=0, cache=cache)
+    missing = table.missing()
+    ready = table.chunks - len(missing)
+    kept = f"{len(images):,} images × {len(views)} views ({table.nbytes / 2**20:.0f} MiB) in {table.folder}"
+    # Machines may differ in what they have: all compute, or none, because they wait for each other.
+    if not distributed.largest(len(missing), encoder.mean.device):
+        console.print(f"features of {kept}", highlight=False, markup=False, soft_wrap=True)
+    else:
+        done = min(ready * table.chunk, len(images))
+        known = f"; {done:,} images are there already" if ready else ""
+        console.print(f"computing features of {kept}{known}", highlight=False, markup=False, soft_wrap=True)
+        if distributed.rank() == 0:
+            table.prepare()
+        distributed.barrier()  # nobody writes before all have looked
+        world = distributed.world_size()
+        with FeatureProgress(console, title="features", total=len(images), ready=done) as progress:
+            own = missing[distributed.rank() :: world]
+            fill(table, images, encoder, views, seed=0, chunks=own, done=lambda n: progress.add(n * world))
+        distributed.barrier()
+        # Processes on another machine wrote to a disk of their own: what is not on this one is computed here.
+        fill(table, images, encoder, views, seed=0, chunks=table.missing(), done=lambda _: None)
+    return CachedViews(images, table.open())

@@ -1,0 +1,117 @@
+"""What a run would do: settings without `auto`, sizes, steps and memory, before anything is trained."""
+
+import time
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from protocon.base.duration import show_duration
+from protocon.data.imageset import DataBundle
+from protocon.engine.setup.budget import measure, within_budget
+from protocon.engine.setup.fabric import build_fabric
+from protocon.engine.setup.session import Session, prepare
+from protocon.settings.config import RunConfig, to_yaml
+
+_BACKWARD_FACTOR = 2.5
+"""Activations kept for the backward pass, relative to one forward's outputs: a rough figure."""
+
+
+_TIMED_SECONDS = 2.0
+_LONGEST_STEP = 3.0
+"""A step that seems to take longer than this many seconds is not timed, but reckoned from a few images."""
+_TRIED_IMAGES = 8
+
+
+def describe_plan(config: RunConfig, bundle: DataBundle | None = None, *, timed: bool = False) -> dict[str, Any]:
+    """The resolved config, the method's sizes, steps, and an estimate of memory in MiB.
+
+    Args:
+        config: settings; with a time budget, a few steps are run to see how many epochs fit into it.
+        bundle: the data, if it is loaded already.
+        timed: also tell how long training would take.
+    """
+    started = time.monotonic()
+    session = prepare(config, bundle)
+    if config.optim.time_budget is not None:
+        quiet = Console(quiet=True)
+        session = within_budget(config, session, build_fabric(config), quiet, started=started)
+    plan = _plan(session)
+    return plan | {"time": _time(session)} if timed else plan
+
+
+def _time(session: Session) -> str:
+    """How long training would take, in words. Uses the session's network up."""
+    if session.frozen is not None:
+        return "not known before the features of the frozen encoder are there"
+    config, resolved = session.config, session.resolved
+    batch = int(config.optim.batch_size) * (1 + config.optim.mu)
+    images = torch.zeros(_TRIED_IMAGES, *session.input_shape)
+    taken = []
+    with torch.no_grad():
+        session.network.eval()
+        for _ in range(3):  # the first warms up, and another program may be in the way of one
+            began = time.perf_counter()
+            session.network(images)
+            taken.append(time.perf_counter() - began)
+    alone = min(taken) / len(images)
+    rough = 4 * batch * alone  # a forward pass of all, forward and backward of most
+    if rough > _LONGEST_STEP:
+        return f"roughly {show_duration(rough * session.total_steps)} (reckoned from a few images on the CPU)"
+    speed = measure(session, build_fabric(config), seconds=_TIMED_SECONDS)
+    total = speed.total(resolved.total_epochs, resolved.steps_per_epoch)
+    return f"about {show_duration(total)} ({speed.step:.2g} s a step, measured)"
+
+
+def _plan(session: Session) -> dict[str, Any]:
+    resolved = session.resolved
+    parameters = sum(p.numel() for p in session.network.parameters())
+    state = sum(b.numel() * b.element_size() for b in session.method.buffers())
+    train = session.bundle.train
+    stored = train.nbytes if train.in_memory else 0
+    batch = int(resolved.config.optim.batch_size) * (1 + resolved.config.optim.mu)
+    activations = activation_bytes(session.network, session.input_shape) * batch
+    memory = {
+        "images held": stored,
+        "weights, average, gradients, momentum": 4 * 4 * parameters,
+        "method's banks and tables": state,
+        "activations of a step (estimate)": activations,
+    }
+    return {
+        "config": resolved.config.model_dump(mode="json"),
+        "config_yaml": to_yaml(resolved.config),
+        "chosen": resolved.reasons,
+        "sizes": {
+            "classes": len(train.class_names),
+            "labelled": len(session.split.labelled),
+            "unlabelled": len(session.split.unlabelled),
+            "epochs": resolved.total_epochs,
+            "steps_per_epoch": resolved.steps_per_epoch,
+            "steps": session.total_steps,
+            "parameters": parameters,
+            **session.method.summary(),
+        },
+        "memory": {
+            name: f"{size / 2**20:.1f} MiB" for name, size in (*memory.items(), ("total", sum(memory.values())))
+        },
+    }
+
+
+def activation_bytes(network: Any, shape: tuple[int, ...]) -> int:
+    """Bytes of all layer outputs for one input, measured with a forward pass of one."""
+    total = 0
+
+    def count(_module: Any, _inputs: Any, output: Any) -> None:
+        nonlocal total
+        if isinstance(output, torch.Tensor):
+            total += output.numel() * output.element_size()
+
+    hooks = [m.register_forward_hook(count) for m in network.modules() if not list(m.children())]
+    was_training = network.training
+    network.eval()
+    with torch.no_grad():
+        network(torch.zeros(1, *shape))
+    network.train(was_training)
+    for hook in hooks:
+        hook.remove()
+    return int(total * _BACKWARD_FACTOR)

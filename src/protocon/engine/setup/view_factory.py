@@ -1,0 +1,113 @@
+"""The weak, strong and clean view that a config asks for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from protocon.augment.batches import Engine
+from protocon.augment.features import FeatureView
+from protocon.augment.fused import kernels
+from protocon.augment.randaugment import RandAugmentView
+from protocon.augment.simclr import SimCLRView
+from protocon.augment.views import CentreView, RandomCropFlip, WeakView
+from protocon.errors import ConfigError
+from protocon.features.picked_view import PickedView, clean_view
+from protocon.settings.auto import SMALL_SIDE
+from protocon.settings.config import RunConfig
+
+View = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class _Clean:
+    """Whole images as they are stored, which is at the network's size; keys are taken and ignored."""
+
+    def __call__(self, images: Tensor, keys: Tensor) -> Tensor:
+        return CentreView(images.shape[-1])(images, keys)
+
+
+CLEAN: View = _Clean()
+
+
+@dataclass(frozen=True)
+class Views:
+    """Three ways to look at stored images."""
+
+    weak: View
+    strong: View
+    clean: Callable[[Tensor], Tensor]
+
+
+def build_views(config: RunConfig, *, shape: tuple[int, ...], feature_std: Tensor | None) -> Views:
+    """Views for images (C, H, W), or for embeddings (D,) with their spread per feature."""
+    views = config.views
+    if len(shape) == 1:
+        spread = torch.ones(shape[0]) if feature_std is None else feature_std
+        return Views(
+            FeatureView(noise=views.weak_noise, dropout=views.weak_dropout, std=spread),
+            FeatureView(noise=views.strong_noise, dropout=views.strong_dropout, std=spread),
+            lambda images: images,
+        )
+    weak, strong = _image_views(config, size=shape[-1])
+    # An image's clean view has no draws, so any keys will do.
+    return Views(weak, strong, lambda images: CLEAN(images, torch.zeros(len(images), dtype=torch.int64)))
+
+
+def _image_views(config: RunConfig, *, size: int) -> tuple[View, View]:
+    """The weak and the strong view of images of this side."""
+    views, flip = config.views, bool(config.views.flip)
+    engine = _engine(views.engine)
+    least = 0.2 if views.crop_scale == "auto" else views.crop_scale
+    weak = (
+        RandomCropFlip(size, flip=flip, scale=(least, 1.0), engine=engine)
+        if views.weak == "crop"
+        else WeakView(flip=flip, translate=views.translate, engine=engine)
+    )
+    strong: View
+    if views.strong == "simclr":
+        # SimCLR blurs large images only.
+        blur = 0.5 if size > SMALL_SIDE else 0.0
+        strong = SimCLRView(size, strength=views.simclr_strength, flip=flip, blur=blur, engine=engine)
+    else:
+        strong = RandAugmentView(
+            weak=weak,
+            ops=views.operations,
+            probability=views.operation_probability,
+            cutout=views.cutout,
+            engine=engine,
+        )
+    return weak, strong
+
+
+def _engine(name: str) -> Engine:
+    """The engine of this name, or an error where it is not installed."""
+    if name == "numba" and not kernels.available():
+        raise ConfigError(
+            "views.engine is numba, which is not installed; install it with `pip install protocon[fast]`, or set "
+            "views.engine=torch"
+        )
+    return "numba" if name == "numba" else "torch"
+
+
+def image_views(config: RunConfig, *, shape: tuple[int, ...]) -> list[View]:
+    """What is cached of every image under a frozen encoder: clean, then the weak views, then the strong ones."""
+    weak, strong = _image_views(config, size=shape[-1])
+    views = config.views
+    return [CLEAN, *[weak] * int(views.cached_weak), *[strong] * int(views.cached_strong)]
+
+
+def views_of_features(config: RunConfig, *, components: int) -> Views:
+    """Views drawn from cached ones, with noise in units of the components' mean spread, which is 1.
+
+    The weak view is the clean one with a little noise: a frozen encoder judges whole images best. Strong views are
+    drawn from all others: a cropped image with noise and dropout is one too, and the more there are the better.
+    """
+    views, std = config.views, torch.ones(components)
+    others = tuple(range(1, 1 + int(views.cached_weak) + int(views.cached_strong)))
+    return Views(
+        PickedView((0,), FeatureView(noise=views.weak_noise, dropout=views.weak_dropout, std=std)),
+        PickedView(others or (0,), FeatureView(noise=views.strong_noise, dropout=views.strong_dropout, std=std)),
+        clean_view,
+    )

@@ -1,0 +1,1 @@
+"""Run folders, and the trained network in them."""

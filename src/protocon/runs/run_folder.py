@@ -1,0 +1,297 @@
+"""A run's folder: what was asked, on what machine, what happened, what came out. Never overwritten."""
+
+import errno
+import glob
+import json
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib import metadata
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from protocon.base.atomic import append_line, cannot_write, sync_folder, unfinished_name, write_bytes
+from protocon.data.labels.label_split import Split
+from protocon.data.labels.split_file import save_split
+from protocon.errors import ConfigError, RunError
+from protocon.settings.config import RunConfig, to_yaml, validate
+from protocon.settings.recipe import parse_yaml
+
+_PACKAGES = (
+    "protocon",
+    "torch",
+    "torchvision",
+    "timm",
+    "lightning-fabric",
+    "numpy",
+    "scikit-learn",
+    "pillow",
+)
+
+
+_ABANDONED_SECONDS = 24 * 3600
+
+
+class RunFolder:
+    """Paths and files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints are."""
+        return self.path / "checkpoints"
+
+    @property
+    def split_file(self) -> Path:
+        """Which images are labelled."""
+        return self.path / "split.json"
+
+    @property
+    def data_file(self) -> Path:
+        """Every file of the data, used or skipped, and what `auto` chose."""
+        return self.path / "data.json"
+
+    @property
+    def model_file(self) -> Path:
+        """The trained network (averaged weights)."""
+        return self.path / "model.safetensors"
+
+    @property
+    def cross_check_file(self) -> Path:
+        """Given labels that were hidden from repeated runs, and what these found."""
+        return self.path / "cross_check.csv"
+
+    @property
+    def labels_file(self) -> Path:
+        """Labels of every image, with the opinions behind them."""
+        return self.path / "labels.csv"
+
+    @property
+    def metrics_file(self) -> Path:
+        """One JSON object an epoch; the same in every repetition of a run."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def classes_file(self) -> Path:
+        """Pseudo-label accuracy and cluster purity of every class, epoch by epoch, where the truth is known."""
+        return self.path / "classes.jsonl"
+
+    @property
+    def clusters_file(self) -> Path:
+        """Members and label of every cluster at the end, of methods that have clusters."""
+        return self.path / "clusters.json"
+
+    @property
+    def evaluation_file(self) -> Path:
+        """Which classes of the test set are taken for which, at the end."""
+        return self.path / "evaluation.json"
+
+    @property
+    def report_file(self) -> Path:
+        """The run on one page."""
+        return self.path / "report.html"
+
+    @property
+    def timings_file(self) -> Path:
+        """Seconds an epoch, kept apart because they never repeat."""
+        return self.path / "timings.jsonl"
+
+    @property
+    def result_file(self) -> Path:
+        """The summary that `train --json` prints; there once the run is finished."""
+        return self.path / "result.json"
+
+    @property
+    def warnings_file(self) -> Path:
+        """What the guards noticed: rows of epoch, kind, message and advice."""
+        return self.path / "warnings.jsonl"
+
+    @property
+    def changes_file(self) -> Path:
+        """Settings that were changed when the run was resumed, and when."""
+        return self.path / "changes.jsonl"
+
+    def config(self) -> RunConfig:
+        """The settings of the run, as they were asked for."""
+        return self._settings(self.path / "config.yaml")
+
+    def resolved(self) -> RunConfig:
+        """The settings of the run without `auto`: what it is resumed with, whatever `auto` may mean by then."""
+        return self._settings(self.path / "resolved.yaml")
+
+    def _settings(self, file: Path) -> RunConfig:
+        if not file.is_file():
+            raise RunError(f"{self.path} is not a run folder that can be used: it has no {file.name}")
+        try:
+            return validate(parse_yaml(file.read_text(encoding="utf-8"), str(file)))
+        except (ConfigError, OSError, UnicodeDecodeError) as error:
+            raise RunError(f"the settings of {self.path} cannot be read from {file.name}: {error}") from error
+
+    def finished(self) -> bool:
+        """Whether the run got to its end."""
+        return self.result_file.is_file()
+
+    def result(self) -> dict[str, Any]:
+        """The summary of a finished run."""
+        try:
+            content: dict[str, Any] = json.loads(self.result_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise RunError(f"{self.result_file} cannot be read: {error}. Remove it; --resume writes it anew") from error
+        return content
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """All epochs' metrics."""
+        return [json.loads(line) for line in _whole_lines(self.metrics_file)]
+
+    def warnings(self) -> list[dict[str, Any]]:
+        """Everything that the guards noticed."""
+        return [json.loads(line) for line in _whole_lines(self.warnings_file)]
+
+    def append(self, file: Path, row: dict[str, Any]) -> None:
+        """Add one line to a JSONL file."""
+        append_line(file, json.dumps(row))
+
+    def unfinished(self) -> list[Path]:
+        """Files that a killed process had begun to write."""
+        return [*self.path.glob(unfinished_name("*")), *self.checkpoints.glob(unfinished_name("*"))]
+
+    def clear_unfinished(self) -> None:
+        """Remove them: they never got their names, so nobody will ask for them."""
+        for file in self.unfinished():
+            file.unlink(missing_ok=True)
+
+    def keep_epochs(self, epochs: int, say: Callable[[str], None]) -> None:
+        """Drop lines of epochs that the newest checkpoint does not know: a resumed run repeats them."""
+        for file in (self.metrics_file, self.classes_file, self.warnings_file, self.timings_file):
+            if not file.is_file():
+                continue
+            kept = "".join(line + "\n" for line in _whole_lines(file) if json.loads(line)["epoch"] < epochs).encode()
+            if kept != file.read_bytes():
+                write_bytes(file, kept)
+        known = len(self.metrics())
+        if known < epochs:
+            say(f"{self.metrics_file} has {known} of the {epochs} epochs that are done: lines are missing from it")
+
+    def write_json(self, file: Path, content: dict[str, Any]) -> None:
+        """Write a JSON file, all or nothing."""
+        try:
+            text = json.dumps(content, indent=2, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # a class whose folder's name is not valid UTF-8
+            text = json.dumps(content, indent=2).encode()
+        write_bytes(file, text + b"\n")
+
+
+def create(out: Path, name: str, config: RunConfig, split: Split, *, resolved: RunConfig) -> RunFolder:
+    """A new folder `out/name`, or `name-2`, `name-3`… where that exists.
+
+    It has env.json, split.json, config.yaml (as asked) and resolved.yaml (without `auto`). It is made under another
+    name and renamed: a crash in between leaves nothing that looks like a run.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        _clear_abandoned(out, name)
+        aside = Path(tempfile.mkdtemp(prefix=f".{name}.new-", dir=out))
+        aside.chmod(0o755)
+    except OSError as error:
+        raise cannot_write(out / name, error, "no run folder was made") from error
+    try:
+        folder = RunFolder(aside)
+        folder.checkpoints.mkdir()
+        folder.write_json(aside / "env.json", environment())
+        save_split(split, folder.split_file)
+        write_bytes(aside / "resolved.yaml", to_yaml(resolved).encode())
+        write_bytes(aside / "config.yaml", to_yaml(config).encode())
+        path = _settle(aside, out, name)
+        sync_folder(out)
+    except (OSError, RunError) as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise cannot_write(out / name, error, "no run folder was made") from error
+        raise
+    return RunFolder(path)
+
+
+def _clear_abandoned(out: Path, name: str) -> None:
+    """Remove folders of this name that a killed process never finished making, once nobody can be at it any more."""
+    for path in out.glob(f".{glob.escape(name)}.new-*"):
+        if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _settle(aside: Path, out: Path, name: str) -> Path:
+    """Give a folder its name, or the next one that is free. A folder with something in it is never replaced."""
+    for number in count(1):
+        path = out / (name if number == 1 else f"{name}-{number}")
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            continue
+        try:
+            return aside.rename(path)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):  # somebody was quicker
+                raise
+    raise AssertionError  # count never ends
+
+
+def newest_run(out: Path, name: str) -> RunFolder | None:
+    """The newest folder called `name` (or `name-2`, …), None if there is none; refuses one that is not a run."""
+    numbered = [(1, out / name)] + [
+        (int(path.name[len(name) + 1 :]), path)
+        for path in out.glob(f"{glob.escape(name)}-*")
+        if path.name[len(name) + 1 :].isdecimal()
+    ]
+    existing = [path for _, path in sorted(numbered) if path.is_dir() and any(path.iterdir())]
+    if not existing:
+        return None
+    folder = RunFolder(existing[-1])
+    needed = ("config.yaml",) if folder.finished() else ("config.yaml", "resolved.yaml", "split.json")
+    missing = [file for file in needed if not (folder.path / file).is_file()]
+    if missing:
+        raise RunError(
+            f"{folder.path} exists but cannot be resumed: it lacks {', '.join(missing)}. Put it back, or remove or "
+            "rename the folder, or choose another --name"
+        )
+    return folder
+
+
+def _whole_lines(file: Path) -> list[str]:
+    """Lines of a JSONL file up to one that was torn by a crash; whatever follows belongs to that."""
+    lines: list[str] = []
+    if not file.is_file():
+        return lines
+    for line in file.read_bytes().decode("utf-8", "replace").split("\n"):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            break
+        if not isinstance(row, dict) or not isinstance(row.get("epoch"), int):
+            break
+        lines.append(line)
+    return lines
+
+
+def environment() -> dict[str, Any]:
+    """Versions, machine and command: what somebody needs to repeat the run."""
+    versions = {}
+    for package in _PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = "not installed"
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": sys.argv,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "threads": torch.get_num_threads(),
+        "cuda": torch.version.cuda if torch.cuda.is_available() else None,
+        "packages": versions,
+    }

@@ -1,0 +1,1 @@
+"""Every setting of a run, validated; settings as text; what `auto` stands for."""

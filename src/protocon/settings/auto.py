@@ -1,0 +1,231 @@
+"""What `auto` means: settings that follow from the data, each with its reason."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from protocon.augment.fused import kernels
+from protocon.data.registry import OWN
+from protocon.errors import ConfigError
+from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
+from protocon.networks import packaged
+from protocon.settings.config import RunConfig
+
+Choose = Callable[[str, str, object, str], None]
+"""Section, key, value and reason: sets what is `auto`."""
+
+_TINY_SIDE = 20
+SMALL_SIDE = 64
+"""Images up to this side are small: shifts rather than crops, no blur."""
+_TINY_STEPS = 1300
+_STEPS = 2**14
+_CPU_STEPS = 3000
+_SHORT_RUN = 10_000
+_WIDE = 128
+"""Embeddings from this length on come from an encoder; shorter rows are measurements, for which less will do."""
+_LARGEST_SIDE = 224
+_CPU_SIDE = 32
+_CPU_REASON = (
+    "larger ones would take hours with an encoder trained from nothing on a CPU; change it with --image-size, or, for "
+    "photographs, take --frozen"
+)
+_FROZEN_SIDE = 128
+_FROZEN_RETENTION = 0.2
+_FROZEN_NEIGHBOURS = 50
+_FROZEN_STEPS = 1300
+_FEWEST_FROZEN_STEPS = 300
+_MOST_COMPONENTS = 256
+_FEWEST_COMPONENTS = 32
+_IMAGES_A_COMPONENT = 16
+"""Of fewer images a principal component says more of the images than of their classes."""
+_GROUPS = 4
+_MORE_GROUPS = 10
+_FEW_IMAGES = 2000
+"""Up to so many a run on a frozen encoder takes seconds, and smaller groups of hidden labels tell more."""
+_MANY_VIEWS = 30_000
+"""Images up to which several views of each are cheap enough."""
+_WORTH_COMPILING = 5000
+"""A frozen encoder sees views only once: of fewer images they are there before kernels are compiled."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A config without `auto`, and a line for each value that was chosen."""
+
+    config: RunConfig
+    reasons: dict[str, str]
+    total_epochs: int
+    steps_per_epoch: int
+
+
+def image_size_for(native: int, *, frozen: bool = False) -> int:
+    """The side that images are resized to: the native one, but at least 16 for two halvings to leave 4×4.
+
+    Frozen encoders were trained on photographs of 200 pixels and more, and cannot get used to smaller things.
+    """
+    return max(native, _FROZEN_SIDE if frozen else 16)
+
+
+def _with_packaged_weights(config: RunConfig, reasons: dict[str, str], *, channels: int) -> RunConfig:
+    """A frozen encoder without weights gets those of the installed package, unless another encoder is asked for."""
+    network = config.network
+    if not network.frozen or network.pretrained or network.weights or network.encoder not in ("auto", packaged.ENCODER):
+        return config
+    file = packaged.packaged_weights()
+    if file is None:
+        return config
+    if channels != packaged.CHANNELS:
+        raise ConfigError(
+            f"the encoder that --frozen takes by default is for images of {packaged.CHANNELS} channels, but these have "
+            f"{channels}. Save them as RGB, or name an encoder that timm fetches and fits to them (--encoder resnet18 "
+            "network.pretrained=true)"
+        )
+    reasons["network.encoder"] = f"{packaged.ENCODER} (frozen encoder; its ImageNet weights are installed)"
+    return config.model_copy(
+        update={"network": network.model_copy(update={"encoder": packaged.ENCODER, "weights": file})}
+    )
+
+
+def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int, classes: int | None) -> None:
+    """Views and heads on a frozen encoder. Called before the choices for images, and so the ones that count."""
+    few = unlabelled <= _MANY_VIEWS
+    count, frozen = f"{unlabelled} unlabelled images", "frozen encoder"
+    components = min(_MOST_COMPONENTS, max(_FEWEST_COMPONENTS, unlabelled // _IMAGES_A_COMPONENT))
+    choose("network", "components", components, count)
+    if unlabelled < _WORTH_COMPILING:
+        choose("views", "engine", "torch", count)
+    choose("views", "weak", "crop", frozen)
+    choose("views", "crop_scale", 0.5, f"{frozen}: mild crops")
+    choose("views", "strong", "randaugment", frozen)
+    choose("views", "cached_weak", 2 if few else 1, count)
+    choose("views", "cached_strong", 2 if few else 1, count)
+    choose("network", "hidden", 256, frozen)
+    choose("network", "projection_dim", 64, frozen)
+    if isinstance(config.method, ProtoConConfig):
+        choose("method", "least_retention", _FROZEN_RETENTION, frozen)
+        if config.method.neighbours == "auto" and classes is not None:
+            usual = resolve_sizes(config.method, samples=unlabelled, classes=classes).neighbours
+            near = min(_FROZEN_NEIGHBOURS, usual)
+            choose("method", "neighbours", near, f"n; {frozen}; K = {unlabelled // near} clusters of {count}")
+
+
+def device_of(config: RunConfig) -> str:
+    """Where the run will be: cpu, cuda or mps."""
+    if config.run.accelerator in ("auto", "gpu"):
+        return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    return config.run.accelerator
+
+
+def is_slow(config: RunConfig) -> bool:
+    """Whether an encoder is trained from nothing, on a CPU, on data of one's own: then small things are chosen.
+
+    Benchmarks keep their usual sizes, so that results can be compared. Weights for an encoder that is not named are
+    those of an earlier run, which had the same choice.
+    """
+    network = config.network
+    given = network.weights is not None and network.encoder != "auto"
+    return (
+        not (network.pretrained or network.frozen or given) and config.data.name in OWN and device_of(config) == "cpu"
+    )
+
+
+def largest_side(config: RunConfig) -> int:
+    """One's own image files become at most this large where no size is asked for."""
+    return _CPU_SIDE if is_slow(config) else _LARGEST_SIDE
+
+
+def _choose_for_images(choose: Choose, config: RunConfig, side: int, *, flip: bool) -> None:
+    """Size, views and encoder."""
+    kind = f"{side}-pixel images"
+    slow, large = is_slow(config), side > SMALL_SIDE
+    choose("data", "image_size", side, _CPU_REASON if slow and side == _CPU_SIDE else "size of the data")
+    choose("views", "weak", "crop" if large else "shift", kind)
+    choose("views", "crop_scale", 0.2, "weak crops keep a fifth of the area or more")
+    choose("views", "strong", "simclr" if large else "randaugment", kind)
+    choose("views", "flip", flip, "mirrored images make sense here" if flip else "classes have a handedness")
+    # Compiling takes half a minute, which views of small images are not worth.
+    compiled = large and kernels.available()
+    reason = kind if not large else "numba is installed" if compiled else "numba is not installed"
+    choose("views", "engine", "numba" if compiled else "torch", reason)
+    small = "wrn-10-1" if side <= _TINY_SIDE else "wrn-10-2" if slow else "wrn-28-2"
+    cpu = ", trained from nothing on a CPU" if slow else ""
+    choose("network", "encoder", "resnet18" if large else small, kind + cpu)
+
+
+def _choose_sizes(choose: Choose, config: RunConfig, *, unlabelled: int, classes: int | None) -> None:
+    """n, K and λ of ProtoCon's clustering."""
+    if isinstance(config.method, ProtoConConfig) and classes is not None:
+        sizes = resolve_sizes(config.method, samples=unlabelled, classes=classes)
+        count = f"K = {sizes.clusters} clusters of {unlabelled} unlabelled images in {classes} classes"
+        choose("method", "neighbours", sizes.neighbours, f"n; {count}")
+        choose("method", "dual_rate", sizes.dual_rate, f"λ for K = {sizes.clusters}")
+
+
+def resolve_auto(
+    config: RunConfig, *, shape: tuple[int, ...], flip: bool, unlabelled: int, classes: int | None = None
+) -> Resolved:
+    """Replace every `auto`.
+
+    Args:
+        config: as asked for.
+        shape: of an image (C, H, W) or an embedding (D,).
+        flip: whether mirrored images make sense in this data.
+        unlabelled: N.
+        classes: C, from which ProtoCon's own sizes follow.
+    """
+    reasons: dict[str, str] = {}
+    embeddings = len(shape) == 1
+    side = 0 if embeddings else shape[-1]
+    tiny = embeddings or side <= _TINY_SIDE
+
+    def choose(section: str, key: str, value: object, reason: str) -> None:
+        nonlocal config
+        current = getattr(config, section)
+        if getattr(current, key) == "auto":
+            config = config.model_copy(update={section: current.model_copy(update={key: value})})
+            reasons[f"{section}.{key}"] = f"{value} ({reason})"
+
+    kind = "embeddings" if embeddings else f"{side}-pixel images"
+    if config.network.frozen:
+        config = config if embeddings else _with_packaged_weights(config, reasons, channels=shape[0])
+        _choose_for_features(choose, config, unlabelled=unlabelled, classes=classes)
+    if embeddings:
+        choose("network", "encoder", "mlp-512" if shape[0] >= _WIDE else "mlp-128", f"{kind} of {shape[0]}")
+    else:
+        _choose_for_images(choose, config, side, flip=flip)
+    kept = config.network.pretrained or config.network.weights is not None
+    reasons["normalisation"] = "the encoder's own" if kept else "mean and spread of the training data"
+    choose("data", "workers", 2, "processes that decode")
+    choose("network", "projection_dim", 64 if side <= SMALL_SIDE else 128, kind)
+    # Small sets gain more from more steps than from larger batches.
+    choose("optim", "batch_size", 16 if unlabelled < 5000 else 64, f"{unlabelled} unlabelled images")
+    steps_per_epoch = math.ceil(unlabelled / (int(config.optim.batch_size) * config.optim.mu))
+    if config.optim.total_steps is not None:
+        epochs = math.ceil(config.optim.total_steps / steps_per_epoch)
+        reasons["optim.epochs"] = f"{epochs} ({config.optim.total_steps} steps in passes of {steps_per_epoch})"
+    else:
+        few = min(_FROZEN_STEPS, max(_FEWEST_FROZEN_STEPS, 4 * unlabelled // 5))
+        usual = few if config.network.frozen else _CPU_STEPS if is_slow(config) else _STEPS
+        # A few hundred rows of features are learnt in a hundred steps.
+        target = min(_TINY_STEPS, max(40, unlabelled // 2)) if embeddings else _TINY_STEPS if tiny else usual
+        passes = max(20, math.ceil(target / steps_per_epoch))
+        choose("optim", "epochs", passes, f"about {target} steps in passes of {steps_per_epoch}")
+        epochs = int(config.optim.epochs)
+    if "alignment" in type(config.method).model_fields:
+        balanced = config.data.labels_per_class is not None
+        reason = "labels_per_class: classes are taken to be balanced" if balanced else "class frequencies are not known"
+        choose("method", "alignment", "dual" if balanced else "mean", reason)
+    if "least_retention" in type(config.method).model_fields:
+        choose("method", "least_retention", 0.0, "τ is fixed")
+    _choose_sizes(choose, config, unlabelled=unlabelled, classes=classes)
+    own_labels = config.data.name in OWN and not (config.data.labels_per_class or config.data.labels_percent)
+    tried = config.network.frozen and own_labels
+    groups = 0 if not tried else _MORE_GROUPS if unlabelled <= _FEW_IMAGES else _GROUPS
+    reason = "a run is cheap" if tried else "only on a frozen encoder with labels of one's own"
+    choose("run", "cross_check", groups, f"groups of labels to hide and find again; {reason}")
+    steps = epochs * steps_per_epoch
+    short = steps < _SHORT_RUN and not config.network.frozen
+    choose("optim", "lr", 0.06 if short else 0.03, f"{steps} steps")
+    return Resolved(config, reasons, epochs, steps_per_epoch)

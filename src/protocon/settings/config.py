@@ -1,0 +1,337 @@
+"""Every setting of a run, one validated model per section; a wrong key names the right one."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, ValidationError, model_validator
+
+from protocon.base.duration import parse_duration
+from protocon.data.registry import DATASETS
+from protocon.errors import ConfigError, unknown_name
+from protocon.methods import METHODS, MethodConfig
+from protocon.settings.recipe import PlainLoader, merge, read_recipe
+
+Auto = Literal["auto"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataConfig(_Section):
+    """What to learn from."""
+
+    name: str = "digits"
+    """A name of DATASETS."""
+    root: Path | None = None
+    """Folder or file with the data."""
+    labels: Path | None = None
+    """File with `file,label` rows, or labels of an array."""
+    labels_per_class: int | None = Field(default=None, ge=1)
+    """Draw this many labels of each class; the rest is treated as unlabelled."""
+    labels_percent: float | None = Field(default=None, gt=0, le=100)
+    """Draw this percentage of the labels, at least one of each class."""
+    split: Path | None = None
+    """A split file made earlier, instead of drawing one."""
+    include_labelled: bool = False
+    """Keep the labelled images in the unlabelled set too."""
+    domain: str | None = None
+    """Which domain of DomainNet."""
+    test_fraction: float | None = Field(default=None, gt=0, lt=1)
+    """Share of the labelled images to hold out for testing where the data has no test set."""
+    image_size: int | Auto = "auto"
+    """Side of the images that the network sees."""
+    storage: Literal["auto", "memory", "stream"] = "auto"
+    """Hold all images as bytes on the device, or decode them again in every epoch."""
+    grey: bool = False
+    """Decode image files to one channel."""
+    bad_files: Literal["auto", "error", "skip"] = "auto"
+    """An image file that cannot be decoded stops the run before training, or is left out and reported. auto: left out
+    of one's own images, an error in a named benchmark."""
+    workers: int | Auto = "auto"
+    """Processes that decode streamed images."""
+
+
+class ViewsConfig(_Section):
+    """How images are augmented."""
+
+    weak: Literal["auto", "shift", "crop"] = "auto"
+    """Reflected shift, or random resized crop (large images); both with flips."""
+    strong: Literal["auto", "randaugment", "simclr"] = "auto"
+    """RandAugment with cutout, or SimCLR's colours, blur and crops."""
+    flip: bool | Auto = "auto"
+    """Mirror images; auto asks the data set (not for digits)."""
+    engine: Literal["auto", "torch", "numba"] = "auto"
+    """Who makes views on a CPU: torch, or compiled kernels (`pip install protocon[fast]`), which are several times
+    faster for large images."""
+    crop_scale: Annotated[float, Field(gt=0, le=1)] | Auto = "auto"
+    """Smallest share of the image's area that a weak crop keeps; auto is 0.2, and 0.5 for a frozen encoder, which
+    cannot learn to tell things by their details."""
+    translate: float = Field(default=0.125, ge=0, lt=0.5)
+    """Largest shift as a share of the side."""
+    operations: int = Field(default=2, ge=0)
+    """RandAugment: operations an image."""
+    operation_probability: float = Field(default=0.5, ge=0, le=1)
+    """RandAugment: how often a drawn operation is applied."""
+    cutout: float = Field(default=0.5, ge=0, le=1)
+    """Side of the cutout square as a share of the image's."""
+    simclr_strength: float = Field(default=1.0, ge=0)
+    """Colour strength of SimCLR views."""
+    weak_noise: float = Field(default=0.05, ge=0)
+    """Embeddings: standard deviation of the weak view's noise, in standard deviations of a feature."""
+    strong_noise: float = Field(default=0.3, ge=0)
+    """Embeddings: the same for the strong view."""
+    weak_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Embeddings: share of features that the weak view drops."""
+    strong_dropout: float = Field(default=0.3, ge=0, lt=1)
+    """Embeddings: the same for the strong view."""
+    cached_weak: Annotated[int, Field(ge=0)] | Auto = "auto"
+    """Frozen encoder: moved or cropped views of every image that are computed and kept, besides the clean one; auto by
+    the number of images. Strong views are drawn from these and the next, with noise and dropout on top; the weak view
+    is the clean one with noise."""
+    cached_strong: Annotated[int, Field(ge=0)] | Auto = "auto"
+    """Frozen encoder: the same for views with `strong` operations."""
+
+
+class NetworkConfig(_Section):
+    """Encoder and heads."""
+
+    encoder: str = "auto"
+    """`wrn-28-2`, any timm name, or for embeddings `none` or `mlp-512`."""
+    pretrained: bool = False
+    """Ask timm for pretrained weights."""
+    weights: Path | None = None
+    """Local file with encoder weights."""
+    frozen: bool = False
+    """Leave the encoder's weights as they are: features of several views of every image are computed once and kept on
+    disk, and only the heads train. Minutes instead of hours; needs pretrained weights."""
+    components: Annotated[int, Field(ge=1)] | Auto = "auto"
+    """Frozen encoder: principal components of its features that the heads learn from; all where it has fewer. auto is
+    a sixteenth of the number of images, between 32 and 256."""
+    hidden: Annotated[int, Field(ge=0)] | Auto = "auto"
+    """Frozen encoder: width of a trained layer between its features and the heads; 0 leaves it out."""
+    projection_dim: int | Auto = "auto"
+    """d: 64 for small images, 128 for large ones."""
+    projector_norm: bool = True
+    """BatchNorm between the projector's two layers: without it projections start in a narrow cone, and clusters say
+    nothing for the first epochs."""
+    norm_momentum: float = Field(default=0.1, gt=0, le=1)
+    """BatchNorm's momentum in wide ResNets; FixMatch's very long runs use 0.001."""
+
+
+class OptimConfig(_Section):
+    """Optimiser and length of training."""
+
+    batch_size: Annotated[int, Field(ge=1)] | Auto = "auto"
+    """B: labelled images a step, over all processes."""
+    mu: int = Field(default=7, ge=1)
+    """μ: unlabelled images per labelled one in a step."""
+    epochs: Annotated[int, Field(ge=1)] | Auto = "auto"
+    """Passes over the unlabelled set."""
+    total_steps: int | None = Field(default=None, ge=1)
+    """Optimiser steps instead of epochs (rounded up to whole passes)."""
+    time_budget: Annotated[float, BeforeValidator(parse_duration), Field(gt=0)] | None = None
+    """Seconds, or text such as 90s, 20m or 2h. Where epochs is auto, a few steps are timed before training, and as many
+    epochs are trained as fit."""
+    lr: Annotated[float, Field(gt=0)] | Auto = "auto"
+    """The paper's is 0.03; auto doubles it where there are only a few thousand steps."""
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    nesterov: bool = True
+    weight_decay: float = Field(default=5e-4, ge=0)
+    """Not applied to biases and normalisation."""
+    ema: float = Field(default=0.999, ge=0, lt=1)
+    """Decay of the averaged weights, after a ramp."""
+    accumulate: int = Field(default=1, ge=1)
+    """Parts that a step is computed in, one after the other, to save memory; gradients add up to those of one pass."""
+
+
+class RunSettings(_Section):
+    """Where and how to run."""
+
+    seed: int = Field(default=0, ge=0)
+    accelerator: str = "auto"
+    """cpu, cuda, mps or auto."""
+    precision: str = "32-true"
+    """As Fabric names it: 32-true, bf16-mixed, 16-mixed, 64-true."""
+    compile: bool = False
+    """Compile the network with torch.compile: a minute or more before the first step, shorter steps then."""
+    eval_every: int = Field(default=1, ge=1)
+    """Epochs between evaluations; the last ten are always evaluated."""
+    eval_batch_size: int = Field(default=512, ge=1)
+    checkpoint_every: int = Field(default=1, ge=1)
+    """Epochs between checkpoints; the last epoch always has one."""
+    checkpoint_minutes: float | None = Field(default=10.0, gt=0)
+    """Within an epoch, a checkpoint after so many minutes without one; null for none."""
+    tensorboard: bool = True
+    report: bool = True
+    """Draw report.html at the end; `protocon report` does it later."""
+    cross_check: Annotated[int, Field(ge=2, le=20)] | Literal[0] | Auto = "auto"
+    """Groups that the given labels are dealt into, each of which is hidden from one more run to see whether it is found
+    again; 0 is none. auto is 4 on a frozen encoder with labels of one's own, where a run is cheap, and 10 of up to
+    2,000 images."""
+    cache: Path | None = None
+    """Folder for features of frozen encoders, computed once for all runs; by default the user's cache folder."""
+    sync_batchnorm: bool = True
+    """With several processes: BatchNorm over the rows of all of them, as one process would."""
+    timeout_minutes: float = Field(default=30.0, gt=0)
+    """With several processes: how long one waits for another that does not answer before the job ends with an error."""
+
+
+class RunConfig(_Section):
+    """All of it."""
+
+    data: DataConfig = DataConfig()
+    views: ViewsConfig = ViewsConfig()
+    network: NetworkConfig = NetworkConfig()
+    method_name: str = "protocon"
+    method: SerializeAsAny[MethodConfig] = Field(default_factory=METHODS["protocon"].Config)
+    optim: OptimConfig = OptimConfig()
+    run: RunSettings = RunSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _method_settings_by_name(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and not isinstance(values.get("method"), MethodConfig):
+            name = values.get("method_name", "protocon")
+            if not isinstance(name, str) or name not in METHODS:
+                raise ConfigError(unknown_name("method", str(name)[:_SHOWN], METHODS))
+            values = {**values, "method": METHODS[name].Config.model_validate(values.get("method") or {})}
+        return values
+
+
+_SHOWN = 200
+"""Characters of a wrong value that a message shows."""
+
+SECTIONS = ("data", "views", "network", "method", "optim", "run")
+
+
+def known_keys(method: str) -> dict[str, list[str]]:
+    """Field names of each section, with the method's own."""
+    models: dict[str, type[BaseModel]] = {
+        "data": DataConfig,
+        "views": ViewsConfig,
+        "network": NetworkConfig,
+        "method": METHODS[method].Config,
+        "optim": OptimConfig,
+        "run": RunSettings,
+    }
+    return {section: list(model.model_fields) for section, model in models.items()}
+
+
+def set_override(values: dict[str, Any], text: str) -> None:
+    """Put one `key=value` of the command line into nested settings.
+
+    The key is `section.key`, or the bare key where only one section has it.
+    """
+    key, separator, raw = text.partition("=")
+    if not separator:
+        raise ConfigError(f"{text!r} is not a setting; expected key=value, such as alpha=0.7")
+    method = str(values.get("method_name", "protocon"))
+    if method not in METHODS:
+        raise ConfigError(unknown_name("method", method, METHODS))
+    section, name = _locate(key.strip(), known_keys(method))
+    try:
+        value = yaml.load(raw, PlainLoader)  # a SafeLoader
+    except (yaml.YAMLError, ValueError, RecursionError, OverflowError) as error:
+        raise ConfigError(f"the value of {key!r} cannot be read: {raw[:_SHOWN]!r}") from error
+    given = values.get(section)
+    values[section] = {**given, name: value} if isinstance(given, Mapping) else {name: value}
+
+
+def _locate(key: str, fields: dict[str, list[str]]) -> tuple[str, str]:
+    dotted = {f"{section}.{name}": (section, name) for section, names in fields.items() for name in names}
+    if key in dotted:
+        return dotted[key]
+    owners = [(section, key) for section, names in fields.items() if key in names]
+    if len(owners) == 1:
+        return owners[0]
+    if owners:
+        raise ConfigError(
+            f"{key!r} is a setting of several sections; write {' or '.join(f'{s}.{key}' for s, _ in owners)}"
+        )
+    bare = sorted({name for names in fields.values() for name in names})
+    raise ConfigError(unknown_name("setting", key, list(dotted) if "." in key else bare))
+
+
+def build_config(
+    *,
+    recipe: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    overrides: Sequence[str] = (),
+) -> RunConfig:
+    """Recipe, then settings, then `key=value` overrides, validated.
+
+    Args:
+        recipe: name of a recipe or path of a YAML file.
+        settings: nested settings, section by section.
+        overrides: `key=value` texts.
+    """
+    values = merge(read_recipe(recipe) if recipe else {}, settings or {})
+    for text in overrides:
+        set_override(values, text)
+    return validate(values)
+
+
+def validate(values: Mapping[str, Any]) -> RunConfig:
+    """A RunConfig from nested settings; errors name the setting, what came and what was expected."""
+    method = str(values.get("method_name", "protocon"))
+    if method in METHODS:
+        _check_names(values, known_keys(method))
+    try:
+        config = RunConfig.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "config"
+        raise ConfigError(f"{where}: {first['msg']} (came: {repr(first['input'])[:_SHOWN]})") from error
+    if config.data.name not in DATASETS:
+        raise ConfigError(unknown_name("data set", config.data.name, DATASETS))
+    return config
+
+
+def _check_names(values: Mapping[str, Any], fields: dict[str, list[str]]) -> None:
+    for section, content in values.items():
+        if section not in (*SECTIONS, "method_name"):
+            raise ConfigError(unknown_name("section", str(section), [*SECTIONS, "method_name"]))
+        if section == "method_name" or content is None:
+            continue
+        if not isinstance(content, Mapping):
+            if isinstance(content, BaseModel):
+                continue
+            raise ConfigError(f"section {section} must hold key: value pairs, got {content!r}")
+        for key in content:
+            if key not in fields[section]:
+                raise ConfigError(
+                    unknown_name("setting", f"{section}.{key}", [f"{section}.{n}" for n in fields[section]])
+                )
+
+
+def to_yaml(config: RunConfig) -> str:
+    """All settings as YAML that `validate` reads back."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def differences(old: RunConfig, new: RunConfig) -> list[str]:
+    """Settings that differ, one line each."""
+    before, after = flat_settings(old), flat_settings(new)
+    return [
+        f"{key}: {before.get(key)!r} → {after.get(key)!r}"
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key) != after.get(key)
+    ]
+
+
+def flat_settings(config: RunConfig) -> dict[str, Any]:
+    """All settings as `section.key`, with values as YAML has them."""
+    return _flat(config.model_dump(mode="json"))
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
