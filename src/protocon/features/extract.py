@@ -1,7 +1,10 @@
 """Features of every view of every image, from the cache or computed once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +16,7 @@ from protocon.data.imageset import ImageSet
 from protocon.errors import ConfigError
 from protocon.features.fold import fold_norms
 from protocon.features.key import describe, features_key, images_digest, weights_digest
+from protocon.features.onnx_forward import ENGINE, onnx_forward
 from protocon.features.table import FeatureTable
 
 _PURPOSE = 301  # what these draws are for, so that no other key of the same seed is among them
@@ -34,6 +38,8 @@ class FrozenEncoder:
     mean: Tensor
     """Per channel, of pixels in [0, 1]."""
     std: Tensor
+    engine: str = "torch"
+    """Who computes the features: torch, or onnxruntime where it can."""
 
     @torch.inference_mode()
     def __call__(self, images: Tensor) -> Tensor:
@@ -42,19 +48,31 @@ class FrozenEncoder:
         values: Tensor = self.module((images - self.mean.view(shape)) / self.std.view(shape))
         return values.float()
 
-    def folded(self, shape: tuple[int, ...]) -> "FrozenEncoder":
-        """The same features sooner: see `fold_norms`. Images are (C, H, W)."""
-        ramp = torch.linspace(-1, 1, 2 * shape[0] * shape[1] * shape[2], device=self.mean.device)
-        return replace(self, module=fold_norms(self.module, ramp.view(2, *shape)))
+    def fastest(self, shape: tuple[int, ...]) -> tuple[Callable[[Tensor], Tensor], int]:
+        """The quickest way to the same features of images (C, H, W), and how many threads may take it at once."""
+        ramp = torch.linspace(-1, 1, 2 * shape[0] * shape[1] * shape[2], device=self.mean.device).view(2, *shape)
+        module = fold_norms(self.module, ramp)
+        through_onnx = onnx_forward(module, ramp) if self.engine == ENGINE and self.mean.device.type == "cpu" else None
+        shape = (1, -1, 1, 1)
+        mean, std = self.mean.view(shape), self.std.view(shape)
+
+        @torch.inference_mode()
+        def forward(images: Tensor) -> Tensor:
+            normal = (images - mean) / std
+            values: Tensor = module(normal) if through_onnx is None else through_onnx(normal)
+            return values.float()
+
+        return forward, 1 if through_onnx is None else max(1, torch.get_num_threads())
 
     def digest(self) -> str:
-        """Hash of the weights and of the normalisation."""
-        return f"{weights_digest(self.module)} {self.mean.tolist()} {self.std.tolist()}"
+        """Hash of the weights and of the normalisation, with the engine, whose rounding is its own."""
+        engine = "" if self.engine == "torch" else f" {self.engine}"
+        return f"{weights_digest(self.module)} {self.mean.tolist()} {self.std.tolist()}{engine}"
 
     def to(self, device: torch.device) -> "FrozenEncoder":
         """On a device, for evaluation, in the memory order that convolutions are fastest in."""
         module = self.module.to(device).to(memory_format=torch.channels_last).eval().requires_grad_(False)
-        return FrozenEncoder(self.name, module, self.features, self.mean.to(device), self.std.to(device))
+        return replace(self, module=module, mean=self.mean.to(device), std=self.std.to(device))
 
 
 def feature_table(
@@ -101,21 +119,45 @@ def fill(
         chunks: which ones.
         done: told after each chunk how many images it had.
     """
+    if not chunks:
+        return
     device = encoder.mean.device
-    fast = encoder.folded(images.shape) if chunks else encoder
-    for number in chunks:
+    forward, lanes = encoder.fastest(images.shape)
+
+    def compute(pixels: Tensor, keys: Tensor) -> np.ndarray:
+        """Features (n, V, D) of a batch."""
+        batch = pixels.to(device)
+        found = [forward(view(batch, fold(keys, column).to(device))) for column, view in enumerate(views)]
+        return torch.stack(found, dim=1).cpu().numpy()
+
+    def read(number: int) -> tuple[Tensor, Tensor]:
+        """Pixels and keys of a chunk."""
         rows = table.rows(number)
         positions = np.arange(rows.start, rows.stop)
-        pixels = images.read(positions)
-        keys = fold(fold(seed, _PURPOSE), torch.from_numpy(positions))
-        values = np.empty((len(positions), *table.shape[1:]), dtype=np.float32)
-        for start in range(0, len(positions), _BATCH):
-            part = slice(start, start + _BATCH)
-            batch = pixels[part].to(device)
-            for column, view in enumerate(views):
-                values[part, column] = fast(view(batch, fold(keys[part], column).to(device))).cpu().numpy()
-        table.write(number, _narrowed(values, table.dtype, encoder.name))
-        done(len(positions))
+        return images.read(positions), fold(fold(seed, _PURPOSE), torch.from_numpy(positions))
+
+    with _one_thread_each(lanes) as pool, ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(read, chunks[0])
+        for number, following in zip_longest(chunks, chunks[1:]):
+            pixels, keys = coming.result()
+            if following is not None:  # decoded while the encoder is at work
+                coming = reader.submit(read, following)
+            parts = pool.map(compute, torch.split(pixels, _BATCH), torch.split(keys, _BATCH))
+            table.write(number, _narrowed(np.concatenate(list(parts)), table.dtype, encoder.name))
+            done(len(pixels))
+
+
+@contextmanager
+def _one_thread_each(lanes: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that each make views and features of a batch; where there are several, PyTorch has one thread in each."""
+    before = torch.get_num_threads()
+    with ThreadPoolExecutor(lanes) as pool:
+        try:
+            if lanes > 1:
+                torch.set_num_threads(1)
+            yield pool
+        finally:
+            torch.set_num_threads(before)
 
 
 def _narrowed(values: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
