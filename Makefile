@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint types pytest bench format clean
+.PHONY: install demo test lint types pytest docs bench format clean
 
 install: .venv/installed  ## into .venv
 
@@ -21,6 +21,10 @@ types: .venv/installed
 pytest: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto  # one thread a test, one worker a core
 
+docs: .venv/installed  ## the documentation as a site in site/; a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "open site/index.html"
+
 bench: .venv/installed  ## quick forms of the benchmarks of speed; draws benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/run_all.py
 
@@ -36,4 +40,4 @@ format: .venv/installed  ## make the code look as `make test` wants it
 	@touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf site .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
