@@ -1,0 +1,53 @@
+"""Features of an EfficientNet with the pooled outputs of its last blocks beside them.
+
+The last layer of a network that was trained on ImageNet says what ImageNet's classes are told apart by; the blocks
+before it still know textures and shapes, which tell drawings, scans and materials apart. They cost nothing: the forward
+pass computes them anyway.
+"""
+
+import torch
+from timm.models.efficientnet import EfficientNet
+from torch import Tensor, nn
+
+from protocon.errors import ConfigError
+
+
+class PooledBlocks(nn.Module):
+    """Images (n, C, H, W) → features (n, D), the encoder's own first, then those of its last blocks, early ones first.
+
+    Args:
+        backbone: an EfficientNet of timm without its classifier.
+        blocks: how many of its last blocks to pool.
+    """
+
+    def __init__(self, backbone: nn.Module, blocks: int) -> None:
+        super().__init__()
+        if not isinstance(backbone, EfficientNet):
+            raise ConfigError(
+                f"network.pooled_blocks={blocks} is for EfficientNets, and the encoder is a "
+                f"{type(backbone).__name__}; set network.pooled_blocks=0, or choose an EfficientNet (--encoder)"
+            )
+        count = len(backbone.blocks)
+        if not 0 < blocks <= count:
+            raise ConfigError(f"network.pooled_blocks is {blocks}; the encoder has {count} blocks")
+        self.backbone = backbone
+        self.first = count - blocks
+        own = int(backbone.num_features)
+        self.num_features = own + sum(_width(block) for block in backbone.blocks[self.first :])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What heads learn from."""
+        backbone = self.backbone
+        x = backbone.bn1(backbone.conv_stem(x))
+        pooled = []
+        for number, block in enumerate(backbone.blocks):
+            x = block(x)
+            if number >= self.first:
+                pooled.append(x.mean((2, 3)))
+        x = backbone.bn2(backbone.conv_head(x))
+        return torch.cat([x.mean((2, 3)), *pooled], dim=1)
+
+
+def _width(block: nn.Module) -> int:
+    """Channels that a block gives: those of its last convolution."""
+    return [part.out_channels for part in block.modules() if isinstance(part, nn.Conv2d)][-1]
