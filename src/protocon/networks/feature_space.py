@@ -1,0 +1,92 @@
+"""A frozen encoder's features as points among which distances mean something.
+
+Pooled activations have long tails: a few large ones decide every distance. Signed roots at unit length, in principal
+components, put images of one class nearer to each other. Features of several layers are scaled one by one, so that the
+widest does not drown the others.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+BLOCK_WEIGHT = 0.4
+"""Length of a pooled block's part; the encoder's own features have 1."""
+_BATCH = 4096
+
+
+class FeatureSpace(nn.Module):
+    """Features (n, D) → components (n, k) with mean variance 1.
+
+    The first part is the encoder's own features: signed roots at unit length, centred, at unit length again. Further
+    parts are pooled blocks, whose channels differ in scale: standardised, signed roots, at length `BLOCK_WEIGHT`.
+
+    Args:
+        parts: lengths of the parts; their sum is D.
+        components: k.
+    """
+
+    shift: Tensor
+    """Per feature, (D,): for the first part of its normalised roots, for the others of the features."""
+    scale: Tensor
+    """Per feature, (D,)."""
+    mean: Tensor
+    """Of all parts together, (D,)."""
+    matrix: Tensor
+    """From centred parts to components, (D, k)."""
+
+    def __init__(self, parts: Sequence[int], components: int) -> None:
+        super().__init__()
+        self.parts = tuple(parts)
+        width = sum(parts)
+        self.register_buffer("shift", torch.zeros(width))
+        self.register_buffer("scale", torch.ones(width))
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("matrix", torch.zeros(width, components))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Components of each row."""
+        return (self._normalised(features) - self.mean) @ self.matrix
+
+    def _normalised(self, features: Tensor) -> Tensor:
+        own, *blocks = features.split(self.parts, dim=-1)
+        shifts, scales = self.shift.split(self.parts), self.scale.split(self.parts)
+        done = [F.normalize(F.normalize(_root(own), dim=-1) - shifts[0], dim=-1)]
+        for block, shift, scale in zip(blocks, shifts[1:], scales[1:], strict=True):
+            done.append(BLOCK_WEIGHT * F.normalize(_root((block - shift) / scale), dim=-1))
+        return torch.cat(done, dim=-1)
+
+    @torch.no_grad()
+    def fit(self, clean: Tensor) -> None:
+        """Learn all buffers from clean features (N, D) of any precision.
+
+        Sums are in double precision, and each component's largest entry is positive, so that the result does not
+        depend on the order of sums.
+        """
+        first = self.parts[0]
+
+        def mean(of: Callable[[Tensor], Tensor]) -> Tensor:
+            blocks = (clean[start : start + _BATCH].float() for start in range(0, len(clean), _BATCH))
+            return torch.stack([of(rows).double().sum(0) for rows in blocks]).sum(0) / len(clean)
+
+        self.shift[:first] = mean(lambda rows: F.normalize(_root(rows[:, :first]), dim=-1))
+        centre = mean(lambda rows: rows[:, first:])
+        self.shift[first:] = centre
+        self.scale[first:] = mean(lambda rows: (rows[:, first:] - centre).square()).sqrt().clamp(min=1e-6)
+        self.mean.copy_(mean(self._normalised))
+        covariance = torch.zeros(len(self.mean), len(self.mean), dtype=torch.float64)
+        for start in range(0, len(clean), _BATCH):
+            centred = self._normalised(clean[start : start + _BATCH].float()).double() - self.mean.double()
+            covariance += centred.T @ centred / len(clean)
+        count = self.matrix.shape[1]
+        values, vectors = torch.linalg.eigh(covariance)
+        values, vectors = values[-count:].flip(0), vectors[:, -count:].flip(1)
+        largest = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
+        spread = values.mean().clamp(min=1e-12).sqrt()
+        self.matrix.copy_(vectors * largest.sign() / spread)
+
+
+def _root(values: Tensor) -> Tensor:
+    """Signed square root."""
+    return values.sign() * values.abs().sqrt()

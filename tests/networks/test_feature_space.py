@@ -1,0 +1,76 @@
+"""The space of a frozen encoder's features, against NumPy."""
+
+import numpy as np
+import torch
+
+from protocon.networks.feature_space import BLOCK_WEIGHT, FeatureSpace
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    return np.array([row / max(np.sqrt((row**2).sum()), 1e-12) for row in rows])
+
+
+def root(rows: np.ndarray) -> np.ndarray:
+    return np.asarray(np.sign(rows) * np.sqrt(np.abs(rows)))
+
+
+def reference(clean: np.ndarray, parts: tuple[int, ...], count: int) -> np.ndarray:
+    """Components of the rows that the space is made of, one part after the other."""
+    first, pieces, start = unit(root(clean[:, : parts[0]])), [], parts[0]
+    pieces.append(unit(first - first.mean(0)))
+    for width in parts[1:]:
+        block = clean[:, start : start + width]
+        pieces.append(BLOCK_WEIGHT * unit(root((block - block.mean(0)) / block.std(0))))
+        start += width
+    rows = np.concatenate(pieces, axis=1)
+    rows = rows - rows.mean(0)
+    _, singular, directions = np.linalg.svd(rows, full_matrices=False)
+    components = rows @ directions[:count].T
+    return np.asarray(components / np.sqrt((singular[:count] ** 2 / len(rows)).mean()))
+
+
+def samples(count: int = 60) -> np.ndarray:
+    generator = np.random.default_rng(0)
+    return np.asarray(np.abs(generator.normal(size=(count, 12))) ** 3 * np.linspace(0.1, 9, 12))
+
+
+def test_components_are_those_of_numpy_up_to_their_sign() -> None:
+    rows, parts = samples(), (6, 4, 2)
+    space = FeatureSpace(parts, 5)
+    space.fit(torch.from_numpy(rows).float())
+    found = space(torch.from_numpy(rows).float()).numpy()
+    expected = reference(rows, parts, 5)
+    expected *= np.sign((expected * found).sum(0))
+    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-4)
+    assert abs(found.var(0).mean() - 1) < 1e-3
+
+
+def test_one_part_is_enough_and_zero_rows_stay_finite() -> None:
+    rows = torch.from_numpy(samples()).float()
+    rows[0] = 0
+    space = FeatureSpace((12,), 3)
+    space.fit(rows)
+    assert space(rows).isfinite().all()
+
+
+def test_a_long_tail_no_longer_decides_distances() -> None:
+    """Two groups that differ in ten small features, with one huge feature at random: roots keep them apart."""
+    generator = torch.Generator().manual_seed(0)
+    group = torch.arange(200) % 2
+    rows = 0.1 * torch.rand(200, 11, generator=generator)
+    rows[:, :5] += 0.5 * (group == 0)[:, None]
+    rows[:, 5:10] += 0.5 * (group == 1)[:, None]
+    rows[:, 10] = 4 * torch.rand(200, generator=generator) ** 3
+    space = FeatureSpace((11,), 2)
+    space.fit(rows)
+    found = space(rows)
+    apart = (found[group == 0].mean(0) - found[group == 1].mean(0)).norm()
+    assert apart > 1.5
+
+
+def test_the_order_of_rows_changes_no_component() -> None:
+    rows = torch.from_numpy(samples()).float()
+    one, other = FeatureSpace((6, 6), 4), FeatureSpace((6, 6), 4)
+    one.fit(rows)
+    other.fit(rows.flip(0))
+    torch.testing.assert_close(one.matrix, other.matrix, rtol=1e-4, atol=1e-5)
