@@ -206,7 +206,7 @@ def references(folder: Folder, clean: Clean, seed: int) -> list[dict[str, Any]]:
     Both are better there than on features as they come or standardised; label spreading by ten points and more.
     """
     rows, test = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in (clean.rows, clean.unseen))
-    with folder.labels[seed].open(encoding="utf-8", newline="") as file:
+    with folder.labels[seed].open(encoding="utf-8-sig", newline="") as file:
         given = {row["file"]: clean.class_names.index(row["label"]) for row in csv.DictReader(file)}
     known = np.array([given.get(name, -1) for name in clean.files])
     labelled = known >= 0
@@ -255,9 +255,9 @@ def train(folder: Folder, clean: Clean, options: argparse.Namespace, *, method: 
 
 def labels_made(run: Path, folder: Folder) -> dict[str, Any]:
     """How many of the labels that the run made of the folder's images are right, and of those it accepted."""
-    with (run / "labels.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["split"] == "unlabelled"]
-    right = np.array([row["refined"] == folder.truth[row["file"]] for row in rows])
+    with (run / "labels.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if not row["given"]]
+    right = np.array([row["label"] == folder.truth[row["file"]] for row in rows])
     accepted = np.array([row["triage"] == "accept" for row in rows])
     return {
         "labels_right": float(right.mean()),

@@ -16,6 +16,7 @@ from tests.engine.zygote import Ended, Zygote
 SAME_FILES = (
     "metrics.jsonl",
     "labels.csv",
+    "opinions.csv",
     "split.json",
     "config.yaml",
     "resolved.yaml",

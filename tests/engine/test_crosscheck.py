@@ -11,9 +11,10 @@ import torch
 from safetensors.torch import load_file
 
 from protocon.data.labels.label_split import Split
-from protocon.engine.labelling.held_out import LEAST_CASES, HiddenLabels, without_groups
+from protocon.engine.labelling.held_out import MIN_CASES, HiddenLabels, without_groups
 from protocon.engine.run import fit
 from protocon.engine.setup.session import prepare
+from protocon.report.outcome import outcome_lines
 from protocon.settings.config import RunConfig, build_config
 from tests.engine.runs import quiet
 from tests.features.tiny import NAME, SIDE, save_weights, striped_images
@@ -88,7 +89,7 @@ def test_sure_and_wrong_everywhere_accepts_nothing() -> None:
 
 
 def test_too_few_cases_change_nothing_and_disputed_ones_do_not_count() -> None:
-    wrong = [False] * (LEAST_CASES - 1)
+    wrong = [False] * (MIN_CASES - 1)
     assert hidden_labels([0.99] * len(wrong), wrong).trusted_from(0.95) == 0.95
     disputed = [False] * 20 + [True] * 10
     assert hidden_labels([0.99] * 30, [False] * 20 + [True] * 10, disputed).trusted_from(0.95) == 0.95
@@ -116,7 +117,7 @@ def config_for(place: Path, name: str, *overrides: str) -> RunConfig:
 
 
 def rows_of(file: Path) -> dict[str, dict[str, str]]:
-    with file.open(newline="", encoding="utf-8") as text:
+    with file.open(newline="", encoding="utf-8-sig") as text:
         return {row["file"]: row for row in csv.DictReader(text)}
 
 
@@ -134,16 +135,38 @@ def test_a_hidden_label_is_judged_as_in_a_run_that_never_had_it(place: Path, tmp
     fit(config_for(place, "part.npz", "run.cross_check=0"), out=tmp_path, name="part", console=quiet())
     separate = rows_of(tmp_path / "part" / "labels.csv")
     for name in (list(separate)[position] for position in group):
-        assert separate[name]["split"] == "unlabelled"
+        assert separate[name]["given"] == ""
         assert (checked[name]["found"], checked[name]["confidence"]) == (
-            separate[name]["refined"],
-            separate[name]["refined_confidence"],
+            separate[name]["label"],
+            separate[name]["confidence"],
         )
     assert not (tmp_path / "part" / "cross_check.csv").exists()
     # And the run itself is not changed by having been checked.
     fit(config_for(place, "whole.npz", "run.cross_check=0"), out=tmp_path, name="alone", console=quiet())
     alone, whole = (load_file(tmp_path / name / "model.safetensors") for name in ("alone", "whole"))
     assert all(torch.equal(alone[key], whole[key]) for key in whole)
+
+
+def test_labels_that_look_wrong_are_named_first(place: Path, tmp_path: Path) -> None:
+    """Two planted mistakes among 36 labels: in the result, in labels.csv and on the terminal."""
+    images, truth = striped_images(90)
+    labels = np.where(np.arange(90) < 36, truth, -1)
+    labels[[4, 20]] = (labels[[4, 20]] + 1) % 3
+    np.savez(place / "planted.npz", x=images, y=labels)
+    config = config_for(place, "planted.npz", "run.cross_check=2", "epochs=20")
+    result = fit(config, out=tmp_path, name="planted", console=quiet())
+    found = result["labels_that_look_wrong"]
+    assert sorted(row["file"] for row in found) == ["20", "4"]
+    for row in found:
+        assert int(row["given"]) == labels[int(row["file"])]
+        assert int(row["looks_like"]) == truth[int(row["file"])]
+        assert row["confidence"] >= 0.95
+    written = rows_of(tmp_path / "planted" / "labels.csv")
+    assert {row["file"] for row in written.values() if row["review_rank"] in ("1", "2")} == {"4", "20"}
+    wrong = written["4"]
+    assert (wrong["triage"], wrong["looks_like"]) == ("review", str(truth[4]))
+    assert wrong["why"].startswith(f"labelled {labels[4]}, looks like {truth[4]} (")
+    assert "2 of yours look wrong" in "\n".join(outcome_lines(result))
 
 
 def test_a_run_killed_while_labels_are_hidden_ends_as_any_other(

@@ -26,7 +26,7 @@ CIFAR_ZIP = Path(__file__).parents[2].parent / "shared" / "data" / "cifar10.zip"
 
 
 def rows_of(run: str) -> list[dict[str, str]]:
-    with (Path(run) / "labels.csv").open(encoding="utf-8", newline="") as file:
+    with (Path(run) / "opinions.csv").open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -51,7 +51,8 @@ def test_train_works_on(
     done = run_command(monkeypatch, capsys, *arguments)
     assert done.code == 0, done.err
     result = done.json
-    for file in ("config.yaml", "env.json", "split.json", "metrics.jsonl", "model.safetensors", "labels.csv"):
+    made = ("config.yaml", "env.json", "split.json", "metrics.jsonl", "model.safetensors", "labels.csv", "opinions.csv")
+    for file in made:
         assert (Path(result["run"]) / file).stat().st_size > 0
     assert [row["split"] for row in rows_of(result["run"])].count("unlabelled") == result["unlabelled"]
     assert [row["split"] for row in rows_of(result["run"])].count("labelled") == result["labelled"]

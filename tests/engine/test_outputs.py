@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from protocon.engine.labelling import judgement
-from protocon.engine.labelling.write_outputs import LABEL_COLUMNS
+from protocon.engine.labelling.label_files import LABEL_COLUMNS, OPINION_COLUMNS
 from protocon.engine.loop.metrics import confusion
 from protocon.engine.run import fit
 from protocon.engine.setup.session import prepare
@@ -23,9 +23,15 @@ from tests.engine.runs import quiet, small_config, small_run
 Rows = list[dict[str, str]]
 
 
+def read_table(file: Path) -> Rows:
+    with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
+        return list(csv.DictReader(text))
+
+
 def read_labels(run: Path) -> Rows:
-    with (run / "labels.csv").open(encoding="utf-8", errors="surrogateescape", newline="") as file:
-        return list(csv.DictReader(file))
+    """Rows of labels.csv with those of opinions.csv."""
+    pairs = zip(read_table(run / "labels.csv"), read_table(run / "opinions.csv"), strict=True)
+    return [opinions | row for row, opinions in pairs]
 
 
 @pytest.fixture(scope="module")
@@ -41,16 +47,19 @@ def baseline_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_image_has_one_row_in_the_order_of_the_data(protocon_run: Path) -> None:
     session = prepare(small_config("epochs=3", labels_per_class=4))
     rows = read_labels(protocon_run)
-    assert tuple(rows[0]) == LABEL_COLUMNS
+    assert tuple(read_table(protocon_run / "labels.csv")[0]) == LABEL_COLUMNS
+    assert tuple(read_table(protocon_run / "opinions.csv")[0]) == OPINION_COLUMNS
+    assert [row["file"] for row in rows] == [row["file"] for row in read_table(protocon_run / "labels.csv")]
     assert [row["file"] for row in rows] == list(session.bundle.train.ids)
     labelled = {int(i) for i in session.split.labelled}
     for position, row in enumerate(rows):
         truth = str(session.bundle.train.labels[position])
         if position in labelled:
-            assert (row["split"], row["given"], row["refined"], row["truth"]) == ("labelled", truth, truth, "")
-            assert (row["refined_confidence"], row["cluster"], row["agreement"]) == ("", "", "")
+            assert (row["split"], row["given"], row["label"], row["truth"]) == ("labelled", truth, truth, "")
+            assert (row["looks_like"], row["cluster"], row["agreement"]) == (row["classifier"], "", "")
         else:
             assert (row["split"], row["given"], row["truth"]) == ("unlabelled", "", truth)
+            assert row["looks_like"] == row["label"]
             assert row["agreement"] == ("yes" if row["classifier"] == row["cluster"] else "no")
 
 
@@ -58,14 +67,14 @@ def test_triage_follows_its_rule_and_ranks_without_gaps(protocon_run: Path) -> N
     rows = read_labels(protocon_run)
     unlabelled = [row for row in rows if row["split"] == "unlabelled"]
     for row in unlabelled:
-        same = row["refined"] == row["classifier"] == row["cluster"] == row["prototype"]
-        if abs(float(row["refined_confidence"]) - 0.95) > 1e-4:  # the file rounds
-            assert (row["triage"] == "accept") == (same and float(row["refined_confidence"]) > 0.95)
+        same = row["label"] == row["classifier"] == row["cluster"] == row["prototype"]
+        if abs(float(row["confidence"]) - 0.95) > 1e-4:  # the file rounds
+            assert (row["triage"] == "accept") == (same and float(row["confidence"]) > 0.95)
         assert (row["review_rank"] == "") == (row["triage"] == "accept")
     ranked = sorted((row for row in rows if row["review_rank"]), key=lambda row: int(row["review_rank"]))
     assert [int(row["review_rank"]) for row in ranked] == list(range(1, len(ranked) + 1))
     doubts = [
-        (-sum(row[k] != row["refined"] for k in ("classifier", "cluster", "prototype")), row["refined_confidence"])
+        (-sum(row[k] != row["label"] for k in ("classifier", "cluster", "prototype")), row["confidence"])
         for row in ranked
         if row["split"] == "unlabelled"
     ]
@@ -73,14 +82,14 @@ def test_triage_follows_its_rule_and_ranks_without_gaps(protocon_run: Path) -> N
     triage = RunFolder(protocon_run).result()["triage"]
     accepted = [row for row in unlabelled if row["triage"] == "accept"]
     assert (triage["accepted"], triage["review"]) == (len(accepted), len(unlabelled) - len(accepted))
-    right = sum(row["refined"] == row["truth"] for row in accepted)
+    right = sum(row["label"] == row["truth"] for row in accepted)
     expected = pytest.approx(right / len(accepted)) if accepted else None
     assert triage["accept_precision"] == expected
 
 
 def test_a_method_without_clusters_leaves_their_columns_empty(baseline_run: Path) -> None:
     rows = read_labels(baseline_run)
-    assert tuple(rows[0]) == LABEL_COLUMNS
+    assert tuple(read_table(baseline_run / "opinions.csv")[0]) == OPINION_COLUMNS
     empty = ("cluster", "cluster_confidence", "agreement", "prototype", "prototype_score")
     assert {row[column] for row in rows for column in empty} == {""}
     assert not (baseline_run / "clusters.json").exists()
@@ -122,7 +131,7 @@ def test_chunks_change_nothing(tmp_path: Path, protocon_run: Path, monkeypatch: 
             if column.endswith(("confidence", "score")) and value:
                 # Other batches sum in another order.
                 assert float(value) == pytest.approx(float(theirs[column]), abs=2e-4)
-            elif column != "review_rank":
+            elif column not in ("review_rank", "why"):
                 assert value == theirs[column]
 
 
@@ -168,6 +177,20 @@ def test_file_names_survive_the_way_through_csv(tmp_path: Path) -> None:
     assert expected <= {row["file"] for row in rows}
     assert len(rows) == 24 + len(NAMES)
     assert {row["truth"] for row in rows} == {""}
-    assert {row["refined"] for row in rows} <= {"<b>red</b>", "blue, dark"}
+    assert {row["label"] for row in rows} <= {"<b>red</b>", "blue, dark"}
     assert RunFolder(run).result()["triage"]["accept_precision"] is None
     assert not (run / "evaluation.json").exists()
+
+
+def test_a_spreadsheet_opens_the_labels_with_the_answer_first(protocon_run: Path) -> None:
+    content = (protocon_run / "labels.csv").read_bytes()
+    assert content.startswith(b"\xef\xbb\xbffile,label,")
+    assert len(content.splitlines()[0].split(b",")) == 8
+
+
+def test_every_image_to_look_at_says_why(protocon_run: Path) -> None:
+    for row in read_labels(protocon_run):
+        assert bool(row["why"]) == bool(row["review_rank"])
+        if row["why"].startswith("opinions differ: "):
+            seen = {row["label"], row["classifier"], row["cluster"], row["prototype"]}
+            assert set(row["why"].removeprefix("opinions differ: ").split(" or ")) == seen

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from protocon.data.imageset import ArrayImages
-from protocon.engine.labelling.write_outputs import LABEL_COLUMNS
+from protocon.engine.labelling.label_files import LABEL_COLUMNS, OPINION_COLUMNS
 from protocon.settings.config import build_config, to_yaml
 
 Labels = list[dict[str, str]]
@@ -24,15 +24,43 @@ def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def write_labels(path: Path, rows: Labels) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, LABEL_COLUMNS, restval="")
+OLD_COLUMNS = (
+    "file",
+    "split",
+    "given",
+    "refined",
+    "refined_confidence",
+    *OPINION_COLUMNS[2:],
+    "triage",
+    "review_rank",
+)
+"""Of labels.csv in version 0.1."""
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Labels) -> None:
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.DictWriter(file, columns, restval="", extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
 
 
+def write_labels(path: Path, rows: Labels) -> None:
+    """labels.csv and opinions.csv."""
+    main = [
+        {
+            **row,
+            "label": row["refined"],
+            "confidence": row.get("refined_confidence", ""),
+            "looks_like": row.get("looks_like", row["refined"]),
+        }
+        for row in rows
+    ]
+    write_table(path, LABEL_COLUMNS, main)
+    write_table(path.with_name("opinions.csv"), OPINION_COLUMNS, rows)
+
+
 def label(file: str, refined: str, confidence: float, **more: str) -> dict[str, str]:
-    """A row of labels.csv; classifier, cluster and prototype agree unless told otherwise."""
+    """A row of labels.csv and opinions.csv; classifier, cluster and prototype agree unless told otherwise."""
     row = {
         "file": file,
         "split": "unlabelled",

@@ -15,7 +15,7 @@ from protocon.report.headline import headline
 from protocon.report.intervals import wilson_interval
 from protocon.report.label_table import LabelTable, read_labels, read_names
 from protocon.report.record import read_record
-from tests.report.folders import label, write_labels, write_lines, write_run
+from tests.report.folders import OLD_COLUMNS, label, write_labels, write_lines, write_run, write_table
 
 NAMES = ("ant", "bee", "cow")
 ROWS = [
@@ -250,3 +250,33 @@ def test_damaged_labels_are_named(run: Path, text: str | None, message: str) -> 
     file.write_text(file.read_text().splitlines()[0] + "\nonly\n" if text is None else text)
     with pytest.raises(RunError, match=message):
         read_labels(file)
+
+
+def test_labels_of_version_01_are_read_as_well(run: Path, table: LabelTable) -> None:
+    (run / "opinions.csv").unlink()
+    write_table(run / "labels.csv", OLD_COLUMNS, ROWS)
+    old = read_labels(run / "labels.csv")
+    assert old.class_names == table.class_names
+    for column in ("given", "refined", "classifier", "cluster", "prototype", "truth"):
+        assert old.labels[column].tolist() == table.labels[column].tolist()
+    for column, values in table.scores.items():
+        np.testing.assert_array_equal(old.scores[column], values)
+    assert old.rank.tolist() == table.rank.tolist()
+    assert old.accepted.tolist() == table.accepted.tolist()
+
+
+def test_a_table_that_a_spreadsheet_saved_with_semicolons_is_read(run: Path, table: LabelTable) -> None:
+    text = (run / "labels.csv").read_text(encoding="utf-8-sig").replace(",", ";")
+    (run / "labels.csv").write_text(text, encoding="utf-8-sig")
+    assert read_labels(run / "labels.csv").labels["refined"].tolist() == table.labels["refined"].tolist()
+
+
+def test_labels_without_their_opinions_are_still_labels(run: Path, table: LabelTable) -> None:
+    (run / "opinions.csv").unlink()
+    found = read_labels(run / "labels.csv")
+    assert found.labels["refined"].tolist() == table.labels["refined"].tolist()
+    assert not found.has("classifier")
+    with (run / "opinions.csv").open("w") as file:
+        file.write("file,classifier,cluster,prototype,truth,classifier_confidence,cluster_confidence,prototype_score\n")
+    with pytest.raises(RunError, match=r"0 rows and labels\.csv 7"):
+        read_labels(run / "labels.csv")

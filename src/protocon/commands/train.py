@@ -31,7 +31,6 @@ from protocon.commands.options import (
     config_from,
 )
 from protocon.errors import ProtoConError
-from protocon.report.intervals import wilson_interval
 from protocon.settings.config import RunConfig
 
 
@@ -137,29 +136,10 @@ def _emit_result(as_json: bool, result: dict[str, Any]) -> None:
 
 
 def _show_result(console: Console, result: dict[str, Any]) -> None:
-    accuracy = result["test_accuracy"]
-    if accuracy is not None:
-        console.print(
-            f"test accuracy {100 * accuracy:.2f} % (averaged weights, mean of the last epochs), "
-            f"{result['labelled']} labels, {result['seconds']:.0f} s",
-            highlight=False,
-        )
-    if checked := result.get("cross_check"):
-        console.print(_hidden_labels(checked), highlight=False, markup=False, soft_wrap=True)
-    console.print(f"run folder: {result['run']}", highlight=False, soft_wrap=True)
+    from protocon.report.outcome import outcome_lines
 
-
-def _hidden_labels(checked: dict[str, Any]) -> str:
-    """How far the labels can be trusted, from labels that were hidden."""
-    hidden, found = checked["hidden"], checked["found"]
-    low, high = wilson_interval(found / hidden, hidden)
-    said = (
-        f"of {hidden} labels that were hidden in turn, {found} were found again ({100 * found / hidden:.0f} %, "
-        f"95 % interval {100 * low:.0f} to {100 * high:.0f} %)"
-    )
-    if checked["threshold"] is None:
-        return f"{said}; even the surest were often wrong, so that none is accepted unseen: look at the images"
-    return f"{said}; of {checked['accepted']} that would be accepted {checked['accepted_right']} were right"
+    for line in outcome_lines(result):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _dry_run(config: RunConfig, as_json: bool) -> None:

@@ -122,12 +122,14 @@ def to_review(table: LabelTable) -> np.ndarray:
 
 def reason(table: LabelTable, row: int) -> str:
     """Why an image is in the list to look at."""
+    if row in table.why:
+        return table.why[row]
 
     def name(column: str) -> str:
         return table.class_names[int(table.labels[column][row])]
 
     if table.labels["given"][row] != NONE:
-        return f"labelled {name('given')}, but looks like {name('classifier')}"
+        return f"labelled {name('given')}, but looks like {name('looks_like')}"
     refined = table.labels["refined"][row]
     against = [
         f"{who} says {name(column)}"

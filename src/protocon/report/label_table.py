@@ -1,9 +1,12 @@
-"""labels.csv as arrays: a million rows fit into a few tens of megabytes, and only chosen file names are kept."""
+"""labels.csv and opinions.csv as arrays: a million rows fit into a few tens of megabytes.
+
+Runs of version 0.1 have all columns in one labels.csv; they are read too.
+"""
 
 import csv
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -12,23 +15,31 @@ from protocon.errors import RunError
 
 NONE = -1
 """In a column of labels: the cell is empty."""
+OPINIONS_FILE = "opinions.csv"
 
-_LABELS = ("given", "refined", "classifier", "cluster", "prototype", "truth")
-_SCORES = ("refined_confidence", "classifier_confidence", "cluster_confidence", "prototype_score")
+_OPINIONS = ("classifier", "cluster", "prototype", "truth")
+_SCORES = ("classifier_confidence", "cluster_confidence", "prototype_score")
+_OLD = {"label": "refined", "confidence": "refined_confidence"}
+"""What version 0.1 calls columns of labels.csv."""
 
 
 @dataclass(frozen=True)
 class LabelTable:
-    """The columns of labels.csv, row by row in the order of the data set."""
+    """The columns of labels.csv and opinions.csv, row by row in the order of the data set."""
 
     class_names: tuple[str, ...]
     """In the order in which they appear, sorted as numbers where they are numbers."""
     labels: dict[str, np.ndarray]
-    """given, refined, classifier, cluster, prototype, truth: numbers of classes, int32 (N,), `NONE` if empty."""
+    """given, refined, looks_like, classifier, cluster, prototype, truth: numbers of classes, int32 (N,), `NONE` if
+    empty."""
     scores: dict[str, np.ndarray]
     """refined_confidence, …, prototype_score: float32 (N,), NaN if empty."""
     rank: np.ndarray
-    """review_rank, int64 (N,), 0 if accepted."""
+    """review_rank, int64 (N,), 0 if it is not in the list to look at."""
+    accepted: np.ndarray
+    """Whether the triage says accept, bool (N,)."""
+    why: dict[int, str] = field(default_factory=dict)
+    """Row → why it is in the list to look at, as far as the file says."""
 
     def __len__(self) -> int:
         return len(self.rank)
@@ -56,33 +67,93 @@ class LabelTable:
         return (float((self.labels[column][use] == truth[use]).mean()), int(use.sum())) if use.any() else None
 
 
+class _Names:
+    """Class names as numbers, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {"": NONE}
+
+    def number(self, name: str) -> int:
+        return self.numbers.setdefault(name, len(self.numbers) - 1)
+
+    def sorted(self) -> tuple[tuple[str, ...], np.ndarray]:
+        """The names in reading order, and the new number of each old one; the last entry is for `NONE`."""
+        order = sorted((name for name in self.numbers if name), key=_natural)
+        place = np.full(len(order) + 1, NONE, dtype=np.int32)
+        for number, name in enumerate(order):
+            place[self.numbers[name]] = number
+        return tuple(order), place
+
+
 def read_labels(file: Path) -> LabelTable:
-    """Read labels.csv."""
-    names: dict[str, int] = {"": NONE}
-    labels = {column: array("i") for column in _LABELS}
-    scores = {column: array("f") for column in _SCORES}
-    rank = array("q")
-    split = len(_LABELS), len(_LABELS) + len(_SCORES)
+    """Read labels.csv, and opinions.csv beside it."""
+    names = _Names()
     try:
-        for cells in _rows(file, (*_LABELS, *_SCORES, "review_rank")):
-            for numbers, name in zip(labels.values(), cells[: split[0]], strict=True):
-                numbers.append(names.setdefault(name, len(names) - 1))
-            for values, text in zip(scores.values(), cells[split[0] : split[1]], strict=True):
-                values.append(float(text or "nan"))
-            rank.append(int(cells[-1] or 0))
+        labels, scores, rank, accepted, why = _read_main(file, names)
+        opinions, more = _read_opinions(file, names, len(rank))
     except ValueError as error:
         raise RunError(f"{file} is damaged: {error}. Remove it to have the report without labels.") from error
-    order = sorted((name for name in names if name), key=_natural)
-    # New numbers of the classes, by old number; the last entry is for NONE.
-    place = np.full(len(order) + 1, NONE, dtype=np.int32)
-    for number, name in enumerate(order):
-        place[names[name]] = number
+    order, place = names.sorted()
     return LabelTable(
-        class_names=tuple(order),
-        labels={column: place[np.array(numbers, dtype=np.int32)] for column, numbers in labels.items()},
-        scores={column: np.array(values, dtype=np.float32) for column, values in scores.items()},
+        class_names=order,
+        labels={column: place[np.array(numbers, dtype=np.int32)] for column, numbers in (labels | opinions).items()},
+        scores={column: np.array(values, dtype=np.float32) for column, values in (scores | more).items()},
         rank=np.array(rank, dtype=np.int64),
+        accepted=np.array(accepted, dtype=bool),
+        why=why,
     )
+
+
+_Main = tuple[dict[str, "array[int]"], dict[str, "array[float]"], "array[int]", "array[int]", dict[int, str]]
+
+
+def _read_main(file: Path, names: _Names) -> _Main:
+    """Labels, confidence, rank, acceptance and reasons of every row."""
+    old = not is_new(file)
+    first = [_OLD[column] if old else column for column in ("label", "confidence")]
+    columns = ("given", *first, "review_rank", "triage", *(() if old else ("looks_like", "why")))
+    labels = {column: array("i") for column in ("given", "refined", "looks_like")}
+    sure, rank, accepted = array("f"), array("q"), array("b")
+    why: dict[int, str] = {}
+    for row, cells in enumerate(_rows(file, columns)):
+        given, label, confidence, place, triage, *more = cells
+        looks_like, reason = more if more else (label, "")
+        labels["given"].append(names.number(given))
+        labels["refined"].append(names.number(label))
+        labels["looks_like"].append(names.number(looks_like))
+        # What a run says of an image whose label was given is no confidence in that label.
+        sure.append(float("nan") if given or not confidence else float(confidence))
+        rank.append(int(place or 0))
+        accepted.append(triage == "accept")
+        if reason:
+            why[row] = reason
+    return labels, {"refined_confidence": sure}, rank, accepted, why
+
+
+def _read_opinions(file: Path, names: _Names, count: int) -> tuple[dict[str, "array[int]"], dict[str, "array[float]"]]:
+    """The opinions behind the labels; empty where opinions.csv is gone."""
+    labels = {column: array("i") for column in _OPINIONS}
+    scores = {column: array("f") for column in _SCORES}
+    source = file.with_name(OPINIONS_FILE) if is_new(file) else file
+    rows = _rows(source, (*_OPINIONS, *_SCORES)) if source.is_file() else iter([("",) * 7] * count)
+    found = 0
+    for cells in rows:
+        found += 1
+        for numbers, name in zip(labels.values(), cells, strict=False):
+            numbers.append(names.number(name))
+        for values, text in zip(scores.values(), cells[len(_OPINIONS) :], strict=True):
+            values.append(float(text or "nan"))
+    if found != count:
+        raise RunError(
+            f"{source} has {found:,} rows and {file.name} {count:,}: one of them was changed. Rows may be "
+            f"edited, but not added or removed; remove {source.name} to have the report without opinions."
+        )
+    return labels, scores
+
+
+def is_new(file: Path) -> bool:
+    """Whether a labels.csv has the columns of version 0.2 on."""
+    return "label" in _heading(file)
 
 
 def _natural(name: str) -> tuple[int, float, str]:
@@ -98,11 +169,23 @@ def read_names(file: Path, rows: np.ndarray) -> dict[int, str]:
     return {number: name for number, (name,) in enumerate(_rows(file, ("file",))) if number in wanted}
 
 
+def _heading(file: Path) -> list[str]:
+    with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
+        return next(csv.reader(lines, delimiter=_separator(file)), [])
+
+
+def _separator(file: Path) -> str:
+    """Of a file that may have gone through a spreadsheet: the separator that the heading has most of."""
+    with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
+        heading = lines.readline()
+    return max(",;\t", key=heading.count)
+
+
 def _rows(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """These columns' cells, row by row."""
     # A file name need not be valid UTF-8.
-    with file.open(encoding="utf-8", errors="surrogateescape", newline="") as lines:
-        reader = csv.reader(lines)
+    with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
+        reader = csv.reader(lines, delimiter=_separator(file))
         heading = next(reader, [])
         missing = [column for column in columns if column not in heading]
         if missing:

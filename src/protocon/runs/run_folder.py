@@ -67,13 +67,18 @@ class RunFolder:
 
     @property
     def cross_check_file(self) -> Path:
-        """Given labels that were hidden from repeated runs, and what these found."""
+        """Given labels, each held out of one more run, and what that run predicted."""
         return self.path / "cross_check.csv"
 
     @property
     def labels_file(self) -> Path:
-        """Labels of every image, with the opinions behind them."""
+        """The label of every image, and whether to look at it."""
         return self.path / "labels.csv"
+
+    @property
+    def opinions_file(self) -> Path:
+        """The opinions behind every label, row by row as in labels.csv."""
+        return self.path / "opinions.csv"
 
     @property
     def metrics_file(self) -> Path:

@@ -1,4 +1,4 @@
-"""Labels that were hidden and looked for again: how far the others can be trusted where nobody knows the truth."""
+"""Labels held out in turn: how far the others can be trusted where nobody knows the truth, and which look wrong."""
 
 import csv
 import io
@@ -15,33 +15,47 @@ from protocon.data.imageset import ImageSet
 from protocon.data.labels.label_split import Split
 
 TRUSTED = 0.9
-"""Labels are accepted from the confidence on at which this share of the hidden labels was found again."""
-LEAST_CASES = 10
-"""Of fewer hidden labels nothing can be told."""
+"""Labels are accepted from the confidence at which this share of the held-out labels was predicted as given."""
+MIN_CASES = 10
+"""Fewer held-out labels than this tell nothing."""
+MIN_AGREEMENT = 2 / 3
+"""A given label is called wrong only by runs that agree with this share of the labels that they are sure of."""
+
+
+@dataclass(frozen=True)
+class Suspects:
+    """Given labels that look wrong, the surest first; arrays of length s."""
+
+    position: np.ndarray
+    """In the training set."""
+    looks_like: np.ndarray
+    """The class that a run without the label sees."""
+    confidence: np.ndarray
+    """How sure it is."""
 
 
 @dataclass(frozen=True)
 class HiddenLabels:
-    """What a run without them said of labelled images; arrays of length m."""
+    """What runs without them say of labelled images; arrays of length m."""
 
     groups: int
     """Runs that this took."""
     position: np.ndarray
     """In the training set, ascending."""
     given: np.ndarray
-    """The label that was hidden."""
+    """The label that was held out."""
     found: np.ndarray
-    """The label that was found."""
+    """The label that was predicted."""
     confidence: np.ndarray
-    """How sure it was."""
+    """How sure the prediction was."""
     undisputed: np.ndarray
     """Whether no other opinion differed."""
     left_out: int
-    """Labels that were not hidden, since they are the only one of their class."""
+    """Labels that were not held out, since they are the only ones of their class."""
 
     @property
     def right(self) -> np.ndarray:
-        """Whether the hidden label was found, bool (m,)."""
+        """Whether the prediction is the given label, bool (m,)."""
         return np.asarray(self.found == self.given)
 
     def acceptable(self, threshold: float) -> np.ndarray:
@@ -52,19 +66,36 @@ class HiddenLabels:
         """The smallest confidence, `threshold` or more, from which `TRUSTED` of the accepted labels were right.
 
         Infinite if there is none: then nothing should be accepted unseen. It stays `threshold` where fewer than
-        `LEAST_CASES` reach that, since nothing is known against it.
+        `MIN_CASES` reach that: nothing is known against it, and nothing for it either (`conclusive`).
         """
         accepted = self.acceptable(threshold)
-        if accepted.sum() < LEAST_CASES:
+        if accepted.sum() < MIN_CASES:
             return threshold
-        for least in (threshold, *np.unique(self.confidence[accepted])):
-            above = accepted & (self.confidence >= least)
-            if above.sum() >= LEAST_CASES and self.right[above].mean() >= TRUSTED:
-                return float(least)
+        for lowest in (threshold, *np.unique(self.confidence[accepted])):
+            above = accepted & (self.confidence >= lowest)
+            if above.sum() >= MIN_CASES and self.right[above].mean() >= TRUSTED:
+                return float(lowest)
         return math.inf
 
+    def conclusive(self, threshold: float) -> bool:
+        """Whether enough held-out labels would have been accepted to say how many of those are right."""
+        return int(self.acceptable(threshold).sum()) >= MIN_CASES
+
+    def suspects(self, threshold: float) -> Suspects:
+        """Given labels that look wrong: a run without the label is sure of another class, and no opinion differs.
+
+        There are none where such runs often differ from the labels even when they are sure: then it is the runs that
+        are wrong.
+        """
+        sure = self.acceptable(threshold)
+        against = np.flatnonzero(sure & ~self.right)
+        if len(against) and self.right[sure].mean() < MIN_AGREEMENT:
+            against = against[:0]
+        order = against[np.argsort(-self.confidence[against], kind="stable")]
+        return Suspects(self.position[order], self.found[order], self.confidence[order])
+
     def summary(self, threshold: float) -> dict[str, Any]:
-        """For result.json: how many were found, and of those that would have been accepted."""
+        """For result.json: how many were predicted as given, in all and of those that would have been accepted."""
         trusted = self.trusted_from(threshold)
         accepted = self.acceptable(trusted)
         before = self.acceptable(threshold)
@@ -78,6 +109,7 @@ class HiddenLabels:
             "accepted_right": int(self.right[accepted].sum()),
             "accepted_before": int(before.sum()),
             "accepted_right_before": int(self.right[before].sum()),
+            "conclusive": self.conclusive(threshold),
         }
 
 
@@ -105,7 +137,7 @@ def without_groups(split: Split, groups: int) -> Iterator[Split]:
 
 
 def write_hidden(path: Path, hidden: HiddenLabels, images: ImageSet, threshold: float) -> None:
-    """A CSV with a row for each hidden label: where found and given differ, the given label may be a mistake."""
+    """A CSV with a row for each held-out label: where found and given differ, the given label may be a mistake."""
     names = images.class_names
     accepted = hidden.acceptable(threshold)
     text = io.StringIO(newline="")

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from protocon.engine.labelling.held_out import HiddenLabels
+
 NONE = -1
 """In an array of labels: there is no such opinion of this image."""
 
@@ -31,11 +33,11 @@ class Judgement:
     given: np.ndarray
     """Labels that the run was given, int32 (N,), `NONE` for unlabelled images."""
     truth: np.ndarray
-    """Hidden classes of unlabelled images, int32 (N,), `NONE` where unknown. Never used, only compared with."""
+    """Known classes of unlabelled images, int32 (N,), `NONE` where unknown. Never used, only compared with."""
 
     @property
     def others(self) -> tuple[Opinion, Opinion, Opinion]:
-        """The opinions that the refined label is held against."""
+        """The opinions that the refined label is compared with."""
         return self.classifier, self.cluster, self.prototype
 
 
@@ -44,52 +46,82 @@ class Triage:
     """What to do with every image."""
 
     accept: np.ndarray
-    """bool (N,)."""
+    """bool (N,): the label can be taken as it is, and a check stands behind that."""
+    unchecked: np.ndarray
+    """bool (N,): the label is sure and undisputed, but nothing tells how often such labels are right."""
     rank: np.ndarray
-    """Place in the list of images to look at, from 1, int64 (N,); 0 where accepted."""
+    """Place in the list of images to look at, from 1, int64 (N,); 0 where it is not in the list."""
     threshold: float
     """Confidence from which a label is accepted; infinite if none is enough."""
+    looks_like: Opinion
+    """What the model sees in each image: of a given label, what a run without it predicts, if there was one."""
+
+    @property
+    def words(self) -> np.ndarray:
+        """`accept`, `unchecked` or `review`, (N,)."""
+        return np.where(self.accept, "accept", np.where(self.unchecked, "unchecked", "review"))
 
 
 def disputes(judged: Judgement) -> np.ndarray:
-    """How many opinions that there are differ from the refined label of each image, int64 (N,)."""
+    """How many opinions differ from the refined label of each image, int64 (N,)."""
     against = np.zeros(len(judged.given), dtype=np.int64)
     for other in judged.others:
         against += (other.label != NONE) & (other.label != judged.refined.label)
     return against
 
 
-def sort_out(judged: Judgement, threshold: float, *, accept_from: float | None = None) -> Triage:
-    """Accept what is sure and undisputed; rank the rest.
+def sort_images(judged: Judgement, threshold: float, *, held_out: HiddenLabels | None = None) -> Triage:
+    """Accept what is sure, undisputed and checked; rank the rest.
 
-    An unlabelled image is accepted if its refined label is at least `threshold` sure and no opinion that there is
-    (classifier's, cluster's, nearest prototype's) differs from it; hidden labels may have shown that it takes more, or
-    that nothing is enough. A labelled image is accepted unless the classifier
-    is at least `threshold` sure of another class and the nearest prototype is not the given class either: then its
-    label may be a mistake.
+    An unlabelled image's label is *sure* if its refined label is at least `threshold` sure and no opinion that there is
+    (classifier's, cluster's, nearest prototype's) differs from it. Sure labels are accepted only where something tells
+    how often they are right: held-out labels, which may also raise the threshold, or the known classes of a benchmark.
+    Otherwise they are unchecked.
+
+    A labelled image is accepted unless its label looks wrong: a run without that label is sure of another class, or,
+    where the label was not held out, the classifier is at least `threshold` sure of another class and the nearest
+    prototype is not the given class either.
+
+    The list starts with given labels that look wrong, since one wrong label in a handful does the most harm. Then come
+    unlabelled images: those first whose refined label the most opinions differ from, among equals the least sure first.
 
     Args:
         judged: all opinions.
         threshold: τ, from which an opinion counts as sure.
-        accept_from: the confidence to accept labels from, if it is another; infinite to accept none.
-
-    The list starts with doubted labels, since one wrong label in a handful does the most harm. Then come unlabelled
-    images: those first whose refined label the most opinions differ from, among equals the least sure first.
+        held_out: what runs without them say of the given labels.
     """
     labelled = judged.given != NONE
-    refined, classifier = judged.refined, judged.classifier
+    refined = judged.refined
     against = disputes(judged)
-    enough = threshold if accept_from is None else accept_from
-    doubted = (classifier.label != judged.given) & (classifier.confidence >= threshold)
-    doubted &= (judged.prototype.label == NONE) | (judged.prototype.label != judged.given)
-    accept = np.where(labelled, ~doubted, (against == 0) & (refined.confidence >= enough))
-    # A labelled image's place depends on how sure the classifier is that the label is wrong.
-    calm = np.where(labelled, -classifier.confidence, refined.confidence)
+    enough = threshold if held_out is None else held_out.trusted_from(threshold)
+    known = bool((~labelled & (judged.truth != NONE)).any())
+    checked = known or (held_out is not None and held_out.conclusive(threshold))
+    sure = ~labelled & (against == 0) & (refined.confidence >= enough)
+    looks_like, wrong = _given_labels(judged, threshold, held_out)
+    accept = (labelled & ~wrong) | (sure & checked)
+    unchecked = sure & ~accept
+    # A labelled image's place depends on how sure the model is that the label is wrong.
+    calm = np.where(labelled, -looks_like.confidence, refined.confidence)
     order = np.lexsort((calm, np.where(labelled, 0, -against), ~labelled))
-    order = order[~accept[order]]
+    order = order[~(accept | unchecked)[order]]
     rank = np.zeros(len(labelled), dtype=np.int64)
     rank[order] = np.arange(1, len(order) + 1)
-    return Triage(accept, rank, enough)
+    return Triage(accept, unchecked, rank, enough, looks_like)
+
+
+def _given_labels(judged: Judgement, threshold: float, held_out: HiddenLabels | None) -> tuple[Opinion, np.ndarray]:
+    """What the model sees in every image, and which given labels look wrong, bool (N,)."""
+    labelled = judged.given != NONE
+    label = np.where(labelled, judged.classifier.label, judged.refined.label)
+    confidence = np.where(labelled, judged.classifier.confidence, judged.refined.confidence)
+    wrong = labelled & (label != judged.given) & (confidence >= threshold)
+    wrong &= (judged.prototype.label == NONE) | (judged.prototype.label != judged.given)
+    if held_out is not None:
+        label[held_out.position] = held_out.found
+        confidence[held_out.position] = held_out.confidence
+        wrong[held_out.position] = False
+        wrong[held_out.suspects(threshold).position] = True
+    return Opinion(label.astype(np.int32), confidence.astype(np.float32)), wrong
 
 
 def measure(judged: Judgement, triage: Triage) -> dict[str, float | int | None]:
@@ -106,7 +138,8 @@ def measure(judged: Judgement, triage: Triage) -> dict[str, float | int | None]:
     return {
         "threshold": triage.threshold if math.isfinite(triage.threshold) else None,
         "accepted": int((unlabelled & triage.accept).sum()),
-        "review": int((unlabelled & ~triage.accept).sum()),
+        "unchecked": int(triage.unchecked.sum()),
+        "review": int((unlabelled & (triage.rank > 0)).sum()),
         "doubted_labels": int((~unlabelled & ~triage.accept).sum()),
         "accept_checked": int(checked.sum()),
         "accept_precision": float(right[checked].mean()) if checked.any() else None,

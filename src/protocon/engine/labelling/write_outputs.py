@@ -1,13 +1,10 @@
 """What a run leaves behind: the model in one file, a label for every image, and the numbers behind the report."""
 
-import csv
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from rich.console import Console
 from safetensors.torch import save
@@ -18,30 +15,12 @@ from protocon.data.imageset import ImageSet
 from protocon.engine.labelling.class_stats import class_row, cluster_facts
 from protocon.engine.labelling.held_out import HiddenLabels, write_hidden
 from protocon.engine.labelling.judgement import judge
-from protocon.engine.labelling.triage import NONE, Judgement, Opinion, Triage, measure, sort_out
+from protocon.engine.labelling.label_files import labels_that_look_wrong, write_labels, write_opinions
+from protocon.engine.labelling.triage import measure, sort_images
 from protocon.engine.loop.metrics import confusion
 from protocon.engine.setup.session import Session
 from protocon.runs.run_folder import RunFolder
 from protocon.types import Outputs
-
-LABEL_COLUMNS = (
-    "file",
-    "split",
-    "given",
-    "refined",
-    "refined_confidence",
-    "classifier",
-    "classifier_confidence",
-    "cluster",
-    "cluster_confidence",
-    "agreement",
-    "prototype",
-    "prototype_score",
-    "truth",
-    "triage",
-    "review_rank",
-)
-"""The same for every method; a cell is empty where there is no such thing."""
 
 _THRESHOLD = 0.95
 """τ of the triage where a method has none of its own."""
@@ -66,27 +45,29 @@ def write_outcome(
     hidden: HiddenLabels | None = None,
     writes: bool,
 ) -> dict[str, Any]:
-    """Write labels.csv, evaluation.json, clusters.json, cross_check.csv; returns what the summary says of the labels.
+    """Write the files about labels, classes and clusters; returns what the summary says of the labels.
 
     Args:
         folder: of the run.
         session: the run.
         predict: outputs of the averaged network; all processes call it together.
-        hidden: which labels were found again without being given, if that was tried.
+        hidden: what runs without them say of the given labels, if that was tried.
         writes: whether this process writes.
     """
     judged = judge(session, predict)
     tested = None if session.bundle.test is None else predict(session.bundle.test)
     threshold = triage_threshold(session)
-    triage = sort_out(judged, threshold, accept_from=None if hidden is None else hidden.trusted_from(threshold))
+    triage = sort_images(judged, threshold, held_out=hidden)
     measured: dict[str, Any] = {"triage": measure(judged, triage)}
+    measured["labels_that_look_wrong"] = labels_that_look_wrong(session.bundle.train, judged, triage)
     if hidden is not None:
         measured["cross_check"] = hidden.summary(threshold)
     if not writes:
         return measured
     if hidden is not None:
         write_hidden(folder.cross_check_file, hidden, session.bundle.train, threshold)
-    write_labels(folder.labels_file, session, judged, triage)
+    write_labels(folder.labels_file, session.bundle.train, judged, triage)
+    write_opinions(folder.opinions_file, session.bundle.train, judged)
     if tested is not None and session.bundle.test is not None:
         labels = torch.from_numpy(session.bundle.test.labels.copy())
         folder.write_json(
@@ -114,48 +95,6 @@ def append_classes(folder: RunFolder, session: Session, epoch: int) -> None:
     row = class_row(session.method.held(), session.hidden_truth.numpy(), session.bundle.train.class_names)
     if row is not None:
         folder.append(folder.classes_file, {"epoch": epoch} | row)
-
-
-def write_labels(path: Path, session: Session, judged: Judgement, triage: Triage) -> None:
-    """One row per image of the training set, in its order, with the columns `LABEL_COLUMNS`.
-
-    Args:
-        path: CSV file.
-        session: the run.
-        judged: what is believed of every image.
-        triage: what to do with it.
-    """
-    images = session.bundle.train
-    # A list, and NONE = −1 finds its last entry: looking names up costs nothing.
-    names = np.array([*images.class_names, ""], dtype=object)
-    labelled = judged.given != NONE
-    agreement = np.where(judged.classifier.label == judged.cluster.label, "yes", "no").astype(object)
-    agreement[judged.cluster.label == NONE] = ""
-    columns = (
-        np.where(labelled, "labelled", "unlabelled"),
-        names[judged.given],
-        *_columns(judged.refined, names, silent=labelled),
-        *_columns(judged.classifier, names),
-        *_columns(judged.cluster, names),
-        agreement,
-        *_columns(judged.prototype, names),
-        names[judged.truth],
-        np.where(triage.accept, "accept", "review"),
-        np.where(triage.accept, "", triage.rank.astype(str)),
-    )
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(LABEL_COLUMNS)
-    writer.writerows(zip(images.ids, *(column.tolist() for column in columns), strict=True))
-    # A file name need not be valid UTF-8: its bytes are written as they are.
-    write_bytes(path, text.getvalue().encode("utf-8", "surrogateescape"))
-
-
-def _columns(opinion: Opinion, names: np.ndarray, *, silent: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Name of the class and its score as text; no score where there is no opinion or `silent` says so."""
-    scores = np.char.mod("%.4f", opinion.confidence.astype(np.float64)).astype(object)
-    scores[(opinion.label == NONE) if silent is None else silent | (opinion.label == NONE)] = ""
-    return names[opinion.label], scores
 
 
 def draw_report(folder: RunFolder, session: Session, console: Console) -> None:

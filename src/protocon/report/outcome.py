@@ -1,0 +1,74 @@
+"""The last lines of a run on the terminal: what came out, and what to do next."""
+
+from pathlib import Path
+from typing import Any
+
+from protocon.data.files.names import shown
+from protocon.report.intervals import wilson_interval
+
+_SHOWN = 5
+"""Labels that look wrong, by name; the report shows all of them."""
+
+
+def outcome_lines(result: dict[str, Any]) -> list[str]:
+    """What a person wants to know at the end, from the run's result.json.
+
+    Args:
+        result: of a finished run; older versions' may lack entries.
+    """
+    lines = []
+    if result.get("test_accuracy") is not None:
+        lines.append(
+            f"test accuracy {100 * result['test_accuracy']:.2f} % (averaged weights, mean of the last epochs), "
+            f"{result['labelled']} labels, {result['seconds']:.0f} s"
+        )
+    wrong = result.get("labels_that_look_wrong") or []
+    if isinstance(triage := result.get("triage"), dict):
+        lines.append(counts_line(triage, len(wrong)))
+    lines += [f"  {suspect_line(row)}" for row in wrong[:_SHOWN]]
+    if len(wrong) > _SHOWN:
+        lines.append(f"  and {len(wrong) - _SHOWN:,} more")
+    if checked := result.get("cross_check"):
+        lines.append(held_out_line(checked))
+    return [*lines, _where(Path(result["run"]))]
+
+
+def counts_line(triage: dict[str, Any], wrong: int) -> str:
+    """As in: 343 labels accepted, 27 to look at, 4 of yours look wrong."""
+    parts = [f"{triage['accepted']:,} labels accepted"]
+    if unchecked := int(triage.get("unchecked") or 0):
+        parts.append(f"{unchecked:,} sure but unchecked")
+    parts.append(f"{triage['review']:,} to look at")
+    if wrong:
+        parts.append(f"{wrong:,} of yours look{'s' if wrong == 1 else ''} wrong")
+    return ", ".join(parts) + "."
+
+
+def suspect_line(row: dict[str, Any]) -> str:
+    """As in: photo12.jpg says cat, looks like dog (0.997)."""
+    return (
+        f"{shown(str(row['file']))} says {shown(str(row['given']))}, looks like {shown(str(row['looks_like']))} "
+        f"({float(row['confidence']):.3f})"
+    )
+
+
+def held_out_line(checked: dict[str, Any]) -> str:
+    """How far the labels can be trusted, from labels that were held out in turn."""
+    total, right = int(checked["hidden"]), int(checked["found"])
+    low, high = wilson_interval(right / total, total)
+    said = (
+        f"Each of your labels was held out once and predicted from the others: {right:,} of {total:,} predictions "
+        f"agree ({100 * right / total:.0f} %, 95 % interval {100 * low:.0f} to {100 * high:.0f} %)"
+    )
+    if checked["threshold"] is None:
+        return f"{said}. Even sure predictions were often wrong, so no label is accepted unseen."
+    if not checked.get("conclusive", True):
+        return f"{said}. Too few of them were sure to accept labels unseen: give more labels, or run protocon audit."
+    return f"{said}; of the {checked['accepted']:,} that would be accepted, {checked['accepted_right']:,} do."
+
+
+def _where(run: Path) -> str:
+    page = run / "report.html"
+    if page.is_file():
+        return f"Open {page}. The labels are in {run / 'labels.csv'}."
+    return f"The labels are in {run / 'labels.csv'}."
