@@ -68,7 +68,7 @@ def test_the_reference_has_type_default_and_meaning() -> None:
     assert (per_class.type, per_class.default) == ("integer ≥ 1 or null", "`null`")
     assert per_class.meaning.startswith("Draw this many labels of each class")
     alpha = next(row for row in settings_of(methods) if row.key == "alpha")
-    assert (alpha.type, alpha.default) == ("number ≥ 0 ≤ 1", "`0.8`")
+    assert (alpha.type, alpha.default) == ("number ≥ 0 and ≤ 1", "`0.8`")
     threshold = next(row for row in settings_of(methods) if row.key == "threshold")  # of a base class
     assert threshold.meaning.startswith("τ")
     assert default_of(methods.model_fields["prototype_labelled"]) == "`true`"

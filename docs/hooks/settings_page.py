@@ -78,11 +78,11 @@ def type_name(annotation: Any, metadata: Iterable[Any] = ()) -> str:
         return " or ".join(names)
     if origin is Literal:
         return " or ".join(f"`{value}`" for value in arguments)
-    name: str = _NAMES.get(annotation) or getattr(annotation, "__name__", str(annotation))
+    name = _NAMES.get(annotation) or str(getattr(annotation, "__name__", annotation))
     if origin in (list, tuple):
         inner = [argument for argument in arguments if argument is not Ellipsis]
         name = f"list of {type_name(inner[0])}s"
-    return " ".join([name, *bounds(metadata)])
+    return f"{name} {' and '.join(bounds(metadata))}".strip()
 
 
 def bounds(metadata: Iterable[Any]) -> Iterator[str]:
