@@ -185,7 +185,9 @@ def test_a_folder_of_something_else_and_a_folder_in_use_are_refused(tmp_path: Pa
 
 def test_what_would_fail_everywhere_is_said_before_anything_runs(tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", x=np.zeros((20, 3), dtype=np.float32), y=np.arange(20) % 2)
-    no_test = build_request(methods=["label-spreading"], data="arrays", root=tmp_path / "data.npz")
+    no_test = build_request(
+        methods=["label-spreading"], settings={"data": {"name": "arrays", "root": tmp_path / "data.npz"}}
+    )
     with pytest.raises(DataError, match="no test set"):
         run_quietly(no_test, tmp_path / "a")
     too_many = build_request(methods=["label-spreading"], labels_per_class=(2, 500))

@@ -2,7 +2,6 @@
 
 import os
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 # Takes effect where torch is not loaded yet: threads that wait for each other sleep instead of spinning. On a machine
@@ -45,6 +44,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first asked for: the core can be used without the trainer's imports."""
     if name == "__version__":
+        from importlib.metadata import version  # here: it takes longer than all the rest of this file
+
         return version("protocon")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)

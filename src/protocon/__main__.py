@@ -1,14 +1,26 @@
 """Entry point of the command line and of `torchrun … -m protocon`."""
 
+import os
+import sys
+
 from protocon.base.allocator import restart_to_keep_memory
+
+_AT_ONCE = {"--help", "--version", "--install-completion", "--show-completion"}
 
 
 def main() -> None:
     """Run the command line in a process that is all ours."""
-    restart_to_keep_memory()  # before anything large is imported
+    if not answers_at_once(sys.argv[1:]):
+        restart_to_keep_memory()  # before anything large is imported
     from protocon import cli
 
     cli.main()
+
+
+def answers_at_once(arguments: list[str]) -> bool:
+    """Whether a command holds no tensors, so that another start of Python would only make it slower."""
+    completes = "_PROTOCON_COMPLETE" in os.environ
+    return completes or arguments[:1] in ([], ["recipes"]) or not _AT_ONCE.isdisjoint(arguments)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,15 @@ embeddings (of a frozen encoder, where networks learn from one) with mean 0 and 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from protocon.data.imageset import DataBundle, ImageSet
-from protocon.data.labels.label_split import Split
 from protocon.errors import DataError
+
+if TYPE_CHECKING:
+    from protocon.data.imageset import DataBundle, ImageSet
+    from protocon.data.labels.label_split import Split
 
 _NEIGHBOURS = 7
 _INVERSE_PENALTY = 10.0
@@ -78,7 +80,7 @@ REFERENCES: dict[str, Reference] = {
 }
 
 
-def reference_accuracy(name: str, bundle: DataBundle, split: Split) -> float:
+def reference_accuracy(name: str, bundle: "DataBundle", split: "Split") -> float:
     """Share of the test images with a known class that a reference labels rightly."""
     if bundle.test is None:
         raise DataError(f"{bundle.train.name} has no test set, so {name} cannot be measured; set data.test_fraction")
@@ -87,7 +89,7 @@ def reference_accuracy(name: str, bundle: DataBundle, split: Split) -> float:
     return float(np.mean(predicted == bundle.test.labels[known]))
 
 
-def _task(train: ImageSet, test: ImageSet, split: Split) -> Task:
+def _task(train: "ImageSet", test: "ImageSet", split: "Split") -> Task:
     unlabelled = np.setdiff1d(split.unlabelled, split.labelled)
     labelled, rest, held_out = (
         _rows(images, index)
@@ -100,7 +102,7 @@ def _task(train: ImageSet, test: ImageSet, split: Split) -> Task:
     return Task(labelled, split.labels, rest, held_out)
 
 
-def _rows(images: ImageSet, index: np.ndarray) -> np.ndarray:
+def _rows(images: "ImageSet", index: np.ndarray) -> np.ndarray:
     """One row a sample: embeddings as they are, pixels scaled to [0, 1]."""
     values = images.read(index).numpy().reshape(len(index), -1)
     scaled: np.ndarray = values / np.float32(255) if len(images.shape) == 3 else values

@@ -25,8 +25,7 @@ def request_on_features(tmp_path: Path) -> Request:
     network = (f"network.encoder={NAME}", f"network.weights={tmp_path / 'weights.safetensors'}", "network.frozen=true")
     return build_request(
         methods=[CELL.method],
-        data="arrays",
-        root=tmp_path / "data.npz",
+        settings={"data": {"name": "arrays", "root": tmp_path / "data.npz"}},
         overrides=(*network, f"image_size={SIDE}", f"run.cache={tmp_path / 'cache'}"),
     )
 

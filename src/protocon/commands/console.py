@@ -25,14 +25,19 @@ def emit(as_json: bool, content: dict[str, Any], show: Callable[[Console], None]
         show(Console())
 
 
+def say(console: Console, line: str) -> None:
+    """A line as it is: no markup, no colours, not broken at the terminal's width."""
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
 @contextmanager
-def interruptible(console: Console, advice: str = "--resume auto goes on from the last checkpoint") -> Iterator[None]:
-    """Ctrl-C, or a signal to stop, ends a run with a word on how to go on."""
+def interruptible(console: Console, advice: str = "--resume auto continues from the last checkpoint") -> Iterator[None]:
+    """Ctrl-C, or a signal to stop, ends a run with a word on how to continue it."""
     try:
         yield
     except RunStopped as stop:
-        console.print(str(stop), highlight=False, markup=False, soft_wrap=True)
+        say(console, str(stop))
         raise typer.Exit(128 + stop.signal) from None  # as shells count: 143 for SIGTERM
     except KeyboardInterrupt:
-        console.print(f"interrupted; {advice}", highlight=False)
+        say(console, f"interrupted; {advice}")
         raise typer.Exit(130) from None

@@ -8,26 +8,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from protocon.commands.console import emit, interruptible
-from protocon.commands.data_argument import find_input
-from protocon.commands.options import (
-    AsJson,
-    Data,
-    Debug,
-    EncoderName,
-    Epochs,
-    Frozen,
-    ImageSize,
-    Labels,
-    Overrides,
-    Percent,
-    PerClass,
-    Recipe,
-    Root,
-    Seed,
-    TimeBudget,
-    Weights,
-    config_from,
-)
+from protocon.commands.options import DATA, NETWORK, TRAINING, AsJson, Chosen, Debug, takes
+from protocon.commands.usage import Command
 from protocon.data.files.names import shown
 from protocon.errors import ProtoConError
 
@@ -37,52 +19,20 @@ _SHOWN_WARNINGS = 50
 data = typer.Typer(no_args_is_help=True, help="Look at data before training on it.")
 
 
-@data.command()
-def check(
-    overrides: Overrides = None,
-    name: Data = None,
-    root: Root = None,
-    labels: Labels = None,
-    labels_per_class: PerClass = None,
-    labels_percent: Percent = None,
-    seed: Seed = None,
-    recipe: Recipe = None,
-    encoder: EncoderName = None,
-    weights: Weights = None,
-    frozen: Frozen = None,
-    image_size: ImageSize = None,
-    epochs: Epochs = None,
-    time_budget: TimeBudget = None,
-    as_json: AsJson = False,
-    debug: Debug = False,  # noqa: ARG001
-) -> None:
+@data.command(cls=Command)
+@takes(DATA, NETWORK, TRAINING)
+def check(chosen: Chosen, as_json: AsJson = False, debug: Debug = False) -> None:  # noqa: ARG001
     """Account for every file: used, or skipped and why; duplicates, odd labels, and what training would do.
 
-    Takes the options of `train`. Exit code 0 if training could go on, 1 if not.
+    Takes the options of `train`. Exit code 0 if training is possible, 1 if not.
     """
     from protocon.engine.setup.announce import bar
     from protocon.engine.setup.data_check import check_data
 
     console = Console(stderr=True)
     try:
-        source = find_input(overrides, data=name, root=root, labels=labels)
-        config = config_from(
-            data=source.name,
-            root=source.root,
-            labels=labels,
-            labels_per_class=labels_per_class,
-            labels_percent=labels_percent,
-            method=None,
-            seed=seed,
-            recipe=recipe,
-            overrides=source.overrides,
-            encoder=encoder,
-            weights=weights,
-            frozen=frozen,
-            image_size=image_size,
-            epochs=epochs,
-            time_budget=time_budget,
-        )
+        inputs = chosen.resolve()
+        config = inputs.config()
     except ProtoConError as error:
         if not as_json:
             raise
@@ -90,7 +40,7 @@ def check(
         raise typer.Exit(1) from error
     with interruptible(console, "nothing was changed"), bar(console) as progress:
         content = check_data(config, progress=progress)
-    content["recognised"] = source.said
+    content["recognised"] = inputs.said
     emit(as_json, content, lambda screen: show(content, screen))
     if not content["ok"]:
         raise typer.Exit(1)
@@ -127,7 +77,7 @@ def show(content: dict[str, Any], screen: Console) -> None:
         say(f"warning: and {len(warnings) - _SHOWN_WARNINGS:,} more (--json lists all)")
     for line in content["errors"]:
         say(f"error: {line}")
-    say("training can go on" if content["ok"] else "training cannot go on")
+    say("training is possible" if content["ok"] else "training is not possible")
 
 
 def _copy(copy: dict[str, Any]) -> str:

@@ -8,18 +8,20 @@ from rich.console import Console
 from rich.table import Table
 
 from protocon.commands.console import emit
-from protocon.commands.options import AsJson, Debug, Seed
-from protocon.settings.config import build_config
+from protocon.commands.options import AsJson, Debug
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder that holds run folders.")] = Path("runs"),
-    seed: Seed = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder that holds run folders.", rich_help_panel="Output")] = Path(
+        "runs"
+    ),
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the labels and of everything else.")] = 0,
     as_json: AsJson = False,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
     """Learn ten digits from twenty labels: the labels alone, then ProtoCon on the same ones."""
     from protocon.engine.run import fit
+    from protocon.settings.config import build_config
 
     console = Console(stderr=True)
     results = {}
@@ -28,7 +30,7 @@ def demo(
             "method_name": method,
             "data": {"name": "digits", "labels_per_class": 2},
             "optim": {"epochs": 50},  # half of what `train` takes, so that slow machines finish in minutes too
-            "run": {"seed": seed or 0},
+            "run": {"seed": seed},
         }
         results[method] = fit(build_config(settings=settings), out=out, console=console)
 

@@ -1,89 +1,225 @@
-"""Options that several commands share, and the config they make."""
+"""The options that commands share: one table from an option to its setting.
 
-from collections.abc import Sequence
+A command that takes data, a network or training settings asks for them by their groups and gets one `Chosen`:
+
+    @takes(DATA, NETWORK, TRAINING)                   # or: @takes(DATA, without=("--seed",))
+    def pick(chosen: Chosen, count: Count = 20, as_json: AsJson = False, debug: Debug = False) -> None:
+        inputs = chosen.resolve()                     # recognises a folder that was named on its own
+        config = inputs.config()                      # recipe, then options, then key=value, validated
+
+The parameter `chosen` becomes a positional argument (a folder and key=value settings) and the options of the groups, in
+its place in the signature. Parameters before and after it are the command's own, as typer has them.
+
+To add an option, add its line to a group: every command that takes the group has it. To add a command, write its file
+and add it to the list in `cli.py`.
+
+Modules of commands import nothing large at the top (no torch, no settings, no data sources): all of them are imported
+for `protocon --help`, which answers at once. Import what the command needs inside its function.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from protocon.commands.completion import data_sets, methods, precisions, recipes
+from protocon.commands.inputs import Inputs, find_inputs
 from protocon.errors import ConfigError
-from protocon.settings.config import RunConfig, build_config
 
-Data = Annotated[str | None, typer.Option("--data", help="Name of a data set, or hf:NAME for one of Hugging Face.")]
-Root = Annotated[Path | None, typer.Option("--root", help="Folder or file that holds the data.")]
-Labels = Annotated[Path | None, typer.Option("--labels", help="CSV with file,label rows.")]
-PerClass = Annotated[int | None, typer.Option("--labels-per-class", min=1, help="Labels drawn of each class.")]
-Percent = Annotated[float | None, typer.Option("--labels-percent", help="Share of labels drawn, in percent.")]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the split and of everything else.")]
-Recipe = Annotated[str | None, typer.Option("--recipe", help="A recipe's name, or a YAML file.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; progress goes to stderr.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Argument(help="A folder (or zip, npz) of one's own data, and settings as key=value.", show_default=False),
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON object on stdout; progress goes to stderr.", rich_help_panel="Output"),
 ]
-EncoderName = Annotated[str | None, typer.Option("--encoder", help="wrn-28-2, or any timm name.")]
-Weights = Annotated[Path | None, typer.Option("--weights", help="File with the encoder's weights.")]
-Frozen = Annotated[
-    bool | None,
-    typer.Option(
-        "--frozen/--fine-tune",
-        help="Leave the encoder's weights as they are (by default ImageNet's, for photographs), or train them too.",
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.", rich_help_panel="Output")]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of the command line and the setting that it sets."""
+
+    flag: str
+    """As typer takes it: `--seed`, or `--frozen/--fine-tune`."""
+    setting: str
+    """`section.key`, `method_name`, or `recipe`, where all the other settings start from."""
+    kind: type
+    help: str
+    minimum: int | None = None
+    completion: Callable[[str], list[Any]] | None = None
+    convert: Callable[[Any], Any] | None = None
+    """From what was typed to the setting's value, where these differ."""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Every spelling."""
+        return tuple(self.flag.split("/"))
+
+    @property
+    def name(self) -> str:
+        """Its parameter in Python."""
+        return self.flags[0].removeprefix("--").replace("-", "_")
+
+    def shown(self, value: Any) -> str:
+        """As it was typed."""
+        if isinstance(value, bool):
+            return self.flags[0] if value else self.flags[-1]
+        return f"{self.flags[0]} {value}"
+
+    def parameter(self, panel: str) -> inspect.Parameter:
+        """What typer reads."""
+        information = typer.Option(
+            self.flag,
+            min=self.minimum,
+            help=self.help,
+            rich_help_panel=panel,
+            show_default=False,
+            autocompletion=self.completion,
+        )
+        annotation = Annotated[self.kind | None, information]  # type: ignore[name-defined]
+        return inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Options under one heading of `--help`."""
+
+    title: str
+    options: tuple[Option, ...]
+
+
+def _weights_of(run: Path) -> Path:
+    return run / "model.safetensors" if run.is_dir() else run
+
+
+DATA = Group(
+    "Data",
+    (
+        Option("--data", "data.name", str, "Name of a data set, or hf:NAME for one of Hugging Face.", None, data_sets),
+        Option("--root", "data.root", Path, "Folder or file that holds the data."),
+        Option("--labels", "data.labels", Path, "CSV file with rows of file,label."),
+        Option("--labels-per-class", "data.labels_per_class", int, "Draw this many labels per class.", 1),
+        Option("--labels-percent", "data.labels_percent", float, "Draw this percentage of the labels."),
+        Option("--image-size", "data.image_size", int, "Side of the images in pixels.", 1),
+        Option("--seed", "run.seed", int, "Seed of the drawn labels and of everything else.", 0),
+        Option("--recipe", "recipe", str, "Settings to start from: a recipe's name, or a YAML file.", None, recipes),
     ),
-]
-ImageSize = Annotated[int | None, typer.Option("--image-size", min=1, help="Side of the images in pixels.")]
-Epochs = Annotated[int | None, typer.Option("--epochs", min=1, help="Passes over the unlabelled images.")]
-TimeBudget = Annotated[
-    str | None, typer.Option("--time-budget", help="Train as long as fits: 90s, 20m, 2h. Instead of --epochs.")
-]
+)
+NETWORK = Group(
+    "Network",
+    (
+        Option("--encoder", "network.encoder", str, "wrn-28-2, or any timm name."),
+        Option("--weights", "network.weights", Path, "File with the encoder's weights."),
+        Option(
+            "--init",
+            "network.weights",
+            Path,
+            "Start from the encoder of a run folder or of a weights file.",
+            convert=_weights_of,
+        ),
+        Option(
+            "--frozen/--fine-tune",
+            "network.frozen",
+            bool,
+            "Leave the encoder's weights as they are (by default ImageNet's, for photographs), or train them too.",
+        ),
+    ),
+)
+TRAINING = Group(
+    "Training",
+    (
+        Option("--method", "method_name", str, "protocon, or a baseline.", None, methods),
+        Option("--epochs", "optim.epochs", int, "Passes over the unlabelled images.", 1),
+        Option(
+            "--time-budget",
+            "optim.time_budget",
+            str,
+            "Train for as long as this allows, instead of --epochs: 90s, 20m, 2h.",
+        ),
+        Option("--compile/--no-compile", "run.compile", bool, "Compile the network: a slow start, shorter steps."),
+        Option("--precision", "run.precision", str, "32-true, bf16-mixed, 16-mixed or 64-true.", None, precisions),
+    ),
+)
+GROUPS = (DATA, NETWORK, TRAINING)
 
-Compile = Annotated[
-    bool | None, typer.Option("--compile", help="Compile the network: a slow start, shorter steps.", show_default=False)
-]
-Precision = Annotated[str | None, typer.Option("--precision", help="32-true, bf16-mixed, 16-mixed or 64-true.")]
+_ARGUMENTS = inspect.Parameter(
+    "arguments",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=None,
+    annotation=Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FOLDER|KEY=VALUE",
+            help="A folder (or zip, npz) of your own data, and settings as key=value.",
+            show_default=False,
+        ),
+    ],
+)
+_EXCLUSIVE = (
+    ("--epochs", "--time-budget", "how long to train"),
+    ("--init", "--weights", "what the encoder starts from"),
+)
 
 
-def config_from(
-    *,
-    data: str | None,
-    root: Path | None,
-    labels: Path | None,
-    labels_per_class: int | None,
-    labels_percent: float | None,
-    method: str | None,
-    seed: int | None,
-    recipe: str | None,
-    overrides: Sequence[str] | None,
-    encoder: str | None = None,
-    weights: Path | None = None,
-    frozen: bool | None = None,
-    image_size: int | None = None,
-    epochs: int | None = None,
-    time_budget: str | None = None,
-    compile_network: bool | None = None,
-    precision: str | None = None,
-) -> RunConfig:
-    """The config that a command's options and `key=value` texts ask for."""
-    if time_budget is not None and epochs is not None:
-        raise ConfigError("--epochs and --time-budget both say how long to train; leave one out")
-    chosen: dict[str, Any] = {
-        "name": data,
-        "root": root,
-        "labels": labels,
-        "labels_per_class": labels_per_class,
-        "labels_percent": labels_percent,
-        "image_size": image_size,
+@dataclass(frozen=True)
+class Chosen:
+    """What was typed of the shared options and arguments."""
+
+    arguments: tuple[str, ...] = ()
+    """A folder and `key=value` settings, not yet told apart."""
+    options: Mapping[Option, Any] = field(default_factory=dict)
+    """Values of the options that were given."""
+
+    @property
+    def given(self) -> list[str]:
+        """The options that were given, as they were typed."""
+        return [option.shown(value) for option, value in self.options.items()]
+
+    def resolve(self) -> Inputs:
+        """The settings that the options stand for, and where the data is."""
+        flags = {option.flags[0]: option.shown(value) for option, value in self.options.items()}
+        for first, second, what in _EXCLUSIVE:
+            if first in flags and second in flags:
+                raise ConfigError(f"{flags[first]} and {flags[second]} both say {what}; give one of them")
+        settings: dict[str, Any] = {}
+        for option, value in self.options.items():
+            section, _, key = option.setting.rpartition(".")
+            place = settings.setdefault(section, {}) if section else settings
+            place[key] = option.convert(value) if option.convert else value
+        recipe = settings.pop("recipe", None)
+        return find_inputs(self.arguments, settings=settings, recipe=recipe)
+
+
+def takes(*groups: Group, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of these groups, in place of its parameter `chosen`.
+
+    Args:
+        groups: of this module.
+        without: flags of options that make no sense for the command, such as `--seed`.
+    """
+    options = {
+        option: option.parameter(group.title)
+        for group in groups
+        for option in group.options
+        if not set(option.flags) & set(without)
     }
-    settings: dict[str, Any] = {
-        "data": _given(chosen),
-        "network": _given({"encoder": encoder, "weights": weights, "frozen": frozen}),
-        "optim": _given({"epochs": epochs, "time_budget": time_budget}),
-        "run": _given({"seed": seed, "compile": compile_network, "precision": precision}),
-    }
-    if method is not None:
-        settings["method_name"] = method
-    return build_config(recipe=recipe, settings=settings, overrides=overrides or ())
 
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def run(arguments: list[str] | None = None, **given: Any) -> None:
+            values = {option: given.pop(option.name) for option in options}
+            chosen = {option: value for option, value in values.items() if value is not None}
+            command(chosen=Chosen(tuple(arguments or ()), chosen), **given)
 
-def _given(settings: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in settings.items() if value is not None}
+        parameters: list[inspect.Parameter] = []
+        for parameter in inspect.signature(command).parameters.values():
+            if parameter.name == "chosen":
+                parameters += [_ARGUMENTS, *options.values()]
+            else:
+                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate

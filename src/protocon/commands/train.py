@@ -1,65 +1,32 @@
 """`protocon train`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from protocon.commands.console import emit, interruptible
-from protocon.commands.data_argument import find_input
-from protocon.commands.options import (
-    AsJson,
-    Compile,
-    Data,
-    Debug,
-    EncoderName,
-    Epochs,
-    Frozen,
-    ImageSize,
-    Labels,
-    Overrides,
-    Percent,
-    PerClass,
-    Precision,
-    Recipe,
-    Root,
-    Seed,
-    TimeBudget,
-    Weights,
-    config_from,
-)
+from protocon.commands.console import emit, interruptible, say
+from protocon.commands.options import DATA, NETWORK, TRAINING, AsJson, Chosen, Debug, takes
 from protocon.errors import ProtoConError
-from protocon.settings.config import RunConfig
+
+if TYPE_CHECKING:
+    from protocon.settings.config import RunConfig
 
 
+@takes(DATA, NETWORK, TRAINING)
 def train(
-    overrides: Overrides = None,
-    data: Data = None,
-    root: Root = None,
-    labels: Labels = None,
-    labels_per_class: PerClass = None,
-    labels_percent: Percent = None,
-    method: Annotated[str | None, typer.Option("--method", help="protocon, or a baseline.")] = None,
-    seed: Seed = None,
-    recipe: Recipe = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder that holds run folders.")] = Path("runs"),
-    encoder: EncoderName = None,
-    weights: Weights = None,
-    frozen: Frozen = None,
-    image_size: ImageSize = None,
-    epochs: Epochs = None,
-    time_budget: TimeBudget = None,
-    compile_network: Compile = None,
-    precision: Precision = None,
-    init: Annotated[
-        Path | None, typer.Option("--init", help="Start from the encoder of a run folder or of a weights file.")
+    chosen: Chosen,
+    out: Annotated[Path, typer.Option("--out", help="Folder that holds run folders.", rich_help_panel="Output")] = Path(
+        "runs"
+    ),
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the run folder.", rich_help_panel="Output")
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Name of the run folder.")] = None,
     resume: Annotated[
         str | None,
-        typer.Option("--resume", help="auto: go on with the newest run of this name; or a run folder."),
+        typer.Option("--resume", help="auto: continue the newest run of this name; or a run folder to continue."),
     ] = None,
     accept_changes: Annotated[
         bool,
@@ -71,53 +38,17 @@ def train(
 ) -> None:
     """Train a classifier from a few labels and many unlabelled images."""
     from protocon.base.distributed import rank
-    from protocon.engine.run import fit, resume_run
-    from protocon.runs.run_folder import RunFolder
+    from protocon.engine.run import fit
 
     console = Console(stderr=True)
     if resume not in (None, "auto"):
-        given = (data, root, labels, labels_per_class, labels_percent, method, seed, recipe, init, name)
-        also = (encoder, weights, frozen, image_size, epochs, time_budget, compile_network, precision)
-        if any(value is not None for value in (*given, *also)) or (overrides and not accept_changes):
-            raise ProtoConError(
-                f"--resume {resume} goes on with that run's own settings; leave all others out, or add "
-                "--accept-changes to change some as key=value, or leave --resume out to start a new run"
-            )
-        folder = RunFolder(Path(str(resume)))
-        with interruptible(console):
-            result = resume_run(folder, console, overrides=overrides or (), accept_changes=accept_changes)
-            _emit_result(as_json, result)
+        given = [*chosen.given, *([f"--name {name}"] if name is not None else [])]
+        _resume(Path(str(resume)), given, chosen.arguments, accept_changes, console, as_json)
         return
-    source = find_input(overrides, data=data, root=root, labels=labels)
-    if source.said is not None and rank() == 0:
-        console.print(source.said, markup=False, highlight=False, soft_wrap=True)
-    config = config_from(
-        data=source.name,
-        root=source.root,
-        labels=labels,
-        labels_per_class=labels_per_class,
-        labels_percent=labels_percent,
-        method=method,
-        seed=seed,
-        recipe=recipe,
-        overrides=source.overrides,
-        encoder=encoder,
-        weights=weights,
-        frozen=frozen,
-        image_size=image_size,
-        epochs=epochs,
-        time_budget=time_budget,
-        compile_network=compile_network,
-        precision=precision,
-    )
-    if init is not None:
-        if config.network.weights is not None:
-            raise ProtoConError(
-                f"--init {init} and --weights {config.network.weights} both say what the encoder starts from; give one"
-            )
-        weights = init / "model.safetensors" if init.is_dir() else init
-        network = config.network.model_copy(update={"weights": weights})
-        config = config.model_copy(update={"network": network})
+    inputs = chosen.resolve()
+    if inputs.said is not None and rank() == 0:
+        say(console, inputs.said)
+    config = inputs.config()
     if dry_run:
         _dry_run(config, as_json)
         return
@@ -125,6 +56,23 @@ def train(
         result = fit(
             config, out=out, name=name, resume=resume == "auto", accept_changes=accept_changes, console=console
         )
+        _emit_result(as_json, result)
+
+
+def _resume(
+    run: Path, given: list[str], overrides: tuple[str, ...], accept_changes: bool, console: Console, as_json: bool
+) -> None:
+    """Continue a run, which has settings of its own."""
+    from protocon.engine.run import resume_run
+    from protocon.runs.run_folder import RunFolder
+
+    if given or (overrides and not accept_changes):
+        raise ProtoConError(
+            f"--resume {run} continues with that run's own settings; leave out {', '.join([*given, *overrides])}, or "
+            "add --accept-changes to change some as key=value, or leave out --resume to start a new run"
+        )
+    with interruptible(console):
+        result = resume_run(RunFolder(run), console, overrides=overrides, accept_changes=accept_changes)
         _emit_result(as_json, result)
 
 
@@ -142,7 +90,7 @@ def _show_result(console: Console, result: dict[str, Any]) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _dry_run(config: RunConfig, as_json: bool) -> None:
+def _dry_run(config: "RunConfig", as_json: bool) -> None:
     from protocon.engine.setup.preview import describe_plan
 
     plan = describe_plan(config)

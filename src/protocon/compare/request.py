@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -11,7 +10,7 @@ from protocon.errors import ConfigError, RunError, unknown_name
 from protocon.methods import METHODS
 from protocon.references import REFERENCES
 from protocon.settings.config import RunConfig, build_config, differences, known_keys, validate
-from protocon.settings.recipe import parse_yaml, read_recipe
+from protocon.settings.recipe import merge, parse_yaml, read_recipe
 
 _CARRIER = "supervised"
 """References have no settings of their own; their data settings travel in a config of this method."""
@@ -78,9 +77,7 @@ def build_request(
     methods: Sequence[str] = (),
     labels_per_class: Sequence[int] = (2, 4, 8),
     seeds: int = 5,
-    data: str | None = None,
-    root: Path | None = None,
-    labels: Path | None = None,
+    settings: Mapping[str, Any] | None = None,
     recipe: str | None = None,
     overrides: Sequence[str] = (),
 ) -> Request:
@@ -90,9 +87,7 @@ def build_request(
         methods: names of METHODS and REFERENCES; none for all of both.
         labels_per_class: label counts.
         seeds: how many; they are 0, 1, 2, …
-        data: name of a data set.
-        root: where it is.
-        labels: its labels file.
+        settings: nested settings, section by section, which hold for all methods.
         recipe: to start from. Of its method's settings, those that mean the same everywhere (threshold, class prior,
             …) reach all; the others that method alone.
         overrides: `key=value`. A key of data, views, network, optim or run holds for all. A method's own key
@@ -101,18 +96,15 @@ def build_request(
     names = tuple(methods) or (*METHODS, *REFERENCES)
     _check_axes(names, labels_per_class, seeds)
     _check_each_is_used(overrides, names)
-    source = {key: value for key, value in (("name", data), ("root", root), ("labels", labels)) if value is not None}
-    settings: dict[str, Any] = {
-        # Nothing of a recipe's own choice of labels: the grid decides that.
-        "data": {**source, "labels_per_class": 1, "labels_percent": None, "split": None},
-        "run": {"seed": 0},
-    }
+    # Nothing of a recipe's own choice of labels: the grid decides that.
+    axes = {"data": {"labels_per_class": 1, "labels_percent": None, "split": None}, "run": {"seed": 0}}
+    common = merge(axes, settings or {})
     given = read_recipe(recipe) if recipe is not None else {}
     configs = {}
     for name in names:
         chosen = [used for text in overrides if (used := _for_method(text, name)) is not None]
         method = {"method_name": _carrier(name), "method": _shared(given.get("method") or {}, name)}
-        configs[name] = _aligned_alike(build_config(recipe=recipe, settings=settings | method, overrides=chosen))
+        configs[name] = _aligned_alike(build_config(recipe=recipe, settings=common | method, overrides=chosen))
         _check_owned(configs[name])
     return Request(configs, tuple(labels_per_class), seeds)
 

@@ -1,35 +1,50 @@
 """DATASETS: every data source by name. A new one is one function and one line here."""
 
 from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from protocon.data.imageset import DataBundle
 from protocon.data.source_options import SourceOptions
-from protocon.data.sources.arrays import arrays
-from protocon.data.sources.cifar import cifar10, cifar100
-from protocon.data.sources.class_folders import imagefolder, imagenet
-from protocon.data.sources.digits import digits
-from protocon.data.sources.fashion_mnist import fashion_mnist
-from protocon.data.sources.hf_folder import metadata
-from protocon.data.sources.hf_hub import huggingface
-from protocon.data.sources.labelled_folder import folder
-from protocon.data.sources.lists import domainnet, mini_imagenet
 
-Source = Callable[[SourceOptions], DataBundle]
+if TYPE_CHECKING:
+    from protocon.data.imageset import DataBundle
 
-DATASETS: dict[str, Source] = {
-    "digits": digits,
-    "fashion-mnist": fashion_mnist,
-    "cifar10": cifar10,
-    "cifar100": cifar100,
-    "mini-imagenet": mini_imagenet,
-    "domainnet": domainnet,
-    "imagenet": imagenet,
-    "imagefolder": imagefolder,
-    "folder": folder,
-    "metadata": metadata,
-    "hf": huggingface,
-    "arrays": arrays,
+Source = Callable[[SourceOptions], "DataBundle"]
+
+# Name on the command line: module of `protocon.data.sources`, and function in it.
+_TABLE = {
+    "digits": "digits:digits",
+    "fashion-mnist": "fashion_mnist:fashion_mnist",
+    "cifar10": "cifar:cifar10",
+    "cifar100": "cifar:cifar100",
+    "mini-imagenet": "lists:mini_imagenet",
+    "domainnet": "lists:domainnet",
+    "imagenet": "class_folders:imagenet",
+    "imagefolder": "class_folders:imagefolder",
+    "folder": "labelled_folder:folder",
+    "metadata": "hf_folder:metadata",
+    "hf": "hf_hub:huggingface",
+    "arrays": "arrays:arrays",
 }
+DATASET_NAMES = tuple(_TABLE)
+"""Every data source, known without importing torch, for the shell's completion."""
 
 OWN = ("folder", "imagefolder", "metadata", "hf", "arrays")
 """Sources for data of any kind, rather than for one benchmark."""
+
+DATASETS: dict[str, Source]
+"""Every data source by its name."""
+
+
+def _load(place: str) -> Source:
+    module, _, name = place.partition(":")
+    found: Source = getattr(import_module(f"protocon.data.sources.{module}"), name)
+    return found
+
+
+def __getattr__(name: str) -> Any:
+    """Import the sources, and torch with them, when they are first asked for."""
+    if name != "DATASETS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = {source: _load(place) for source, place in _TABLE.items()}
+    return found

@@ -1,8 +1,10 @@
-"""One file a method. To add one: write its file, add its line to the table."""
+"""One file per method. To add one: write its file, add its line to the table."""
 
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from protocon.methods.base import Method, MethodConfig, Problem
+if TYPE_CHECKING:
+    from protocon.methods.base import Method, MethodConfig, Problem
 
 # Name on the command line: module of this package, and class in it.
 _TABLE = {
@@ -20,13 +22,28 @@ _TABLE = {
 }
 
 
-def _load(place: str) -> type[Method]:
+METHOD_NAMES = tuple(_TABLE)
+"""Every method, in the order in which they are listed. Known without importing torch, for the shell's completion."""
+
+METHODS: dict[str, type["Method"]]
+"""Every method by its name."""
+
+__all__ = ["METHODS", "METHOD_NAMES", "Method", "MethodConfig", "Problem"]
+
+
+def _load(place: str) -> type["Method"]:
     module, _, name = place.partition(":")
     found: type[Method] = getattr(import_module(f"{__name__}.{module}"), name)
     return found
 
 
-METHODS: dict[str, type[Method]] = {name: _load(place) for name, place in _TABLE.items()}
-"""Every method by its name, in the order in which they are listed."""
-
-__all__ = ["METHODS", "Method", "MethodConfig", "Problem"]
+def __getattr__(name: str) -> Any:
+    """Import the methods, and torch with them, when they are first asked for."""
+    if name == "METHODS":
+        found: Any = {method: _load(place) for method, place in _TABLE.items()}
+    elif name in __all__:
+        found = getattr(import_module(f"{__name__}.base"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found

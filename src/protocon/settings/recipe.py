@@ -26,6 +26,11 @@ def recipe_text(name: str) -> str:
     return (resources.files("protocon") / "recipes" / f"{name}.yaml").read_text(encoding="utf-8")
 
 
+def recipe_title(name: str) -> str:
+    """What a recipe is, in a line: the comment that its file starts with."""
+    return recipe_text(name).splitlines()[0].lstrip("# ")
+
+
 def read_recipe(name: str) -> dict[str, Any]:
     """Settings of a recipe by its name, or of any YAML file by its path.
 
