@@ -25,6 +25,7 @@ ROOMS = (
     "settings",
     "report",
     "engine",
+    "picking",
     "estimator",
     "export",
     "compare",

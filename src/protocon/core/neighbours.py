@@ -1,0 +1,57 @@
+"""Who lies next to whom: nearest neighbours by cosine, and the graph that they make."""
+
+import numpy as np
+from scipy import sparse
+
+_BLOCK = 1024
+
+
+def unit_rows(points: np.ndarray) -> np.ndarray:
+    """Each row at length 1; a row of zeros stays one."""
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    rows: np.ndarray = (points / np.maximum(lengths, 1e-12)).astype(np.float32)
+    return rows
+
+
+def nearest(
+    queries: np.ndarray, points: np.ndarray, count: int, *, same: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Indices and cosines (n, k) of the nearest points to each query, the nearest first; ties by index.
+
+    Args:
+        queries: unit rows (n, d).
+        points: unit rows (N, d).
+        count: k; fewer where there are fewer points.
+        same: queries are the points themselves, and none is its own neighbour.
+    """
+    count = min(count, len(points) - same)
+    found = np.empty((len(queries), count), dtype=np.int64)
+    cosines = np.empty((len(queries), count), dtype=np.float32)
+    for start in range(0, len(queries) if count else 0, _BLOCK):
+        part = slice(start, min(start + _BLOCK, len(queries)))
+        table = queries[part] @ points.T
+        if same:
+            table[np.arange(len(table)), np.arange(part.start, part.stop)] = -np.inf
+        last = table.shape[1] - count
+        chosen = np.sort(np.argpartition(table, last, axis=1)[:, last:], axis=1)
+        near = np.take_along_axis(table, chosen, axis=1)
+        order = np.argsort(-near, axis=1, kind="stable")
+        found[part] = np.take_along_axis(chosen, order, axis=1)
+        cosines[part] = np.take_along_axis(near, order, axis=1)
+    return found, cosines
+
+
+def neighbour_graph(found: np.ndarray, cosines: np.ndarray) -> sparse.csr_matrix:
+    """Symmetric graph of nearest neighbours, then each row divided by its sum; (N, N) float32.
+
+    Args:
+        found: neighbours of each point (N, k).
+        cosines: their cosines (N, k); negative ones weigh nothing.
+    """
+    size, count = found.shape
+    weights = np.maximum(cosines, 0.0).ravel()
+    rows = np.repeat(np.arange(size), count)
+    directed = sparse.csr_matrix((weights, (rows, found.ravel())), shape=(size, size))
+    graph = (directed + directed.T) * 0.5
+    sums = np.maximum(np.asarray(graph.sum(axis=1)).ravel(), 1e-12)
+    return (sparse.diags(1.0 / sums) @ graph).tocsr().astype(np.float32)

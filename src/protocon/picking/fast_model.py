@@ -1,0 +1,130 @@
+"""A classifier on cached features that is trained again after every few answers: tenths of a second, no draws."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from protocon.core.feature_space import FeatureSpace, feature_space
+from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture, softmax
+from protocon.core.neighbours import nearest, neighbour_graph, unit_rows
+from protocon.errors import DataError
+
+DIMENSIONS = 128
+NEIGHBOURS = 15
+_STRENGTH = 0.1
+"""C of logistic regression."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the model says of all images."""
+
+    probs: np.ndarray
+    """(N, C); labelled images have their label."""
+    prior: np.ndarray
+    """Class frequencies (C,), estimated or as given."""
+    linear: np.ndarray
+    """Opinion of logistic regression alone, (N, C)."""
+
+
+class FastModel:
+    """Everything that does not depend on labels, prepared once: the space, the neighbours, the graph.
+
+    Args:
+        features: (N, D), one row per image.
+        settings: of the mixture.
+    """
+
+    def __init__(self, features: np.ndarray, settings: MixtureSettings | None = None) -> None:
+        features = checked_features(features)
+        self.settings = settings or MixtureSettings()
+        self.space: FeatureSpace = feature_space(features, DIMENSIONS)
+        self.points = self.space(features)
+        self.units = unit_rows(self.points)
+        found, cosines = nearest(self.units, self.units, NEIGHBOURS, same=True)
+        self.graph: sparse.csr_matrix = neighbour_graph(found, cosines)
+
+    def predict(self, labels: np.ndarray, *, classes: int | None = None, prior: np.ndarray | None = None) -> Prediction:
+        """Class probabilities of all images.
+
+        Args:
+            labels: (N,); −1 = unknown. At least one must be known.
+            classes: C; by default the largest label + 1. A class without a label gets probability 0.
+            prior: class frequencies (C,); None: estimated.
+        """
+        return self._fit(labels, classes, prior)[0]
+
+    def predict_others(
+        self, features: np.ndarray, labels: np.ndarray, *, classes: int | None = None, prior: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Class probabilities (n, C) of images that are not among the N, by the model fitted on the N."""
+        prediction, mixture, linear, present = self._fit(labels, classes, prior)
+        points = self.space(checked_features(features))
+        probs = np.zeros((len(points), prediction.probs.shape[1]), dtype=np.float32)
+        if linear is None or mixture is None:
+            probs[:, present] = 1.0
+            return probs
+        near, cosines = nearest(unit_rows(points), self.units, NEIGHBOURS)
+        weights = np.maximum(cosines, 0.0)
+        weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
+        say = np.einsum("nk,nkc->nc", weights, mixture.probs[near])
+        chosen = self.settings
+        scores = chosen.anchor * _log_probs(linear, points) + chosen.likelihood * mixture.log_likelihood(points)
+        probs[:, present] = softmax(scores + np.log(mixture.prior + 1e-12) + chosen.smoothing * say)
+        return probs
+
+    def _fit(
+        self, labels: np.ndarray, classes: int | None, prior: np.ndarray | None
+    ) -> tuple[Prediction, Mixture | None, LogisticRegression | None, np.ndarray]:
+        labels = np.asarray(labels, dtype=np.int64)
+        if labels.shape != (len(self.points),):
+            raise DataError(f"labels of shape {labels.shape}; expected ({len(self.points)},), one per image, −1 = none")
+        known = np.flatnonzero(labels >= 0)
+        if not len(known):
+            raise DataError("no image has a label yet; label at least one before asking for predictions")
+        count = int(labels.max()) + 1 if classes is None else classes
+        present, compact = np.unique(labels[known], return_inverse=True)
+        whole = np.zeros((len(labels), count), dtype=np.float32)
+        frequencies = np.zeros(count)
+        if len(present) == 1:
+            whole[:, present] = 1.0
+            frequencies[present] = 1.0
+            return Prediction(whole, frequencies, whole.copy()), None, None, present
+        within = np.full(len(labels), -1)
+        within[known] = compact
+        linear = _linear_model(self.points[known], compact)
+        anchor = _log_probs(linear, self.points)
+        given = None if prior is None else np.maximum(np.asarray(prior, dtype=np.float64)[present], 1e-6)
+        if given is not None:
+            given = given / given.sum()
+        mixture = fit_mixture(self.points, within, anchor, self.graph, prior=given, settings=self.settings)
+        opinion = whole.copy()
+        whole[:, present], opinion[:, present] = mixture.probs, softmax(anchor)
+        frequencies[present] = mixture.probs.mean(axis=0) if given is None else given
+        return Prediction(whole, frequencies, opinion), mixture, linear, present
+
+
+def _linear_model(points: np.ndarray, labels: np.ndarray) -> LogisticRegression:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the last digits do not matter here, time does
+        return LogisticRegression(C=_STRENGTH, max_iter=200).fit(points, labels)
+
+
+def _log_probs(model: LogisticRegression, points: np.ndarray) -> np.ndarray:
+    values: np.ndarray = np.log(np.maximum(model.predict_proba(points), 1e-9)).astype(np.float32)
+    return values
+
+
+def checked_features(features: np.ndarray) -> np.ndarray:
+    """Features as float32 (N, D), or an error that says what is wrong with them."""
+    rows = np.asarray(features, dtype=np.float32)
+    if rows.ndim != 2 or not rows.size:
+        raise DataError(f"features of shape {rows.shape}; expected (N, D) with at least one image and one feature")
+    if not np.isfinite(rows).all():
+        bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
+        raise DataError(f"features of image {bad} hold NaN or infinity; remove the image or repair them")
+    return rows

@@ -1,0 +1,105 @@
+"""The space of frozen features, its neighbours and the mixture, each against a plain reference."""
+
+import numpy as np
+
+from protocon.core.feature_space import feature_space, root_normalised
+from protocon.core.mixture import MixtureSettings, fit_mixture, softmax
+from protocon.core.neighbours import nearest, neighbour_graph, unit_rows
+
+
+def rows(count: int = 60, width: int = 9, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).gamma(0.5, size=(count, width)).astype(np.float32)
+
+
+def test_roots_have_length_one_and_keep_signs() -> None:
+    values = rows() - 0.3
+    found = root_normalised(values)
+    expected = np.array([[np.copysign(abs(v) ** 0.5, v) for v in row] for row in values])
+    expected /= np.sqrt((expected**2).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    assert not root_normalised(np.zeros((2, 3))).any()
+
+
+def test_components_are_those_of_a_singular_value_decomposition() -> None:
+    values = rows()
+    points = feature_space(values, 4)(values)
+    centred = root_normalised(values) - root_normalised(values).mean(axis=0)
+    left, scale, _ = np.linalg.svd(centred, full_matrices=False)
+    expected = (left * scale)[:, :4]
+    expected /= np.sqrt((expected**2).mean())
+    signs = np.sign((points * expected).sum(axis=0))
+    np.testing.assert_allclose(points, expected * signs, atol=2e-3)
+    np.testing.assert_allclose((points**2).mean(), 1, rtol=1e-3)
+
+
+def test_fewer_images_than_dimensions_give_fewer_dimensions() -> None:
+    assert feature_space(rows(4), 64)(rows(4)).shape == (4, 3)
+    assert feature_space(rows(1), 64)(rows(1)).shape == (1, 1)
+
+
+def test_neighbours_are_those_of_the_full_table() -> None:
+    units = unit_rows(rows(1500) - 0.5)
+    found, cosines = nearest(units, units, 7, same=True)
+    table = units @ units.T
+    np.fill_diagonal(table, -2)
+    np.testing.assert_allclose(cosines, -np.sort(-table, axis=1)[:, :7], atol=1e-6)
+    np.testing.assert_allclose(np.take_along_axis(table, found, axis=1), cosines, atol=1e-6)
+    near, _ = nearest(units[:5], units, 1)
+    assert near[:, 0].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_the_graph_is_symmetric_before_rows_are_divided_and_has_no_negative_weight() -> None:
+    units = unit_rows(rows(40) - 0.5)
+    found, cosines = nearest(units, units, 5, same=True)
+    graph = neighbour_graph(found, cosines).toarray()
+    expected = np.zeros((40, 40))
+    for i in range(40):
+        for j, cosine in zip(found[i], cosines[i], strict=True):
+            expected[i, j] += max(cosine, 0) / 2
+            expected[j, i] += max(cosine, 0) / 2
+    np.testing.assert_allclose(graph, expected / expected.sum(axis=1, keepdims=True), atol=1e-6)
+
+
+def plain_mixture(
+    points: np.ndarray, labels: np.ndarray, anchor: np.ndarray, graph: np.ndarray, settings: MixtureSettings
+) -> tuple[np.ndarray, np.ndarray]:
+    """One image and one class at a time."""
+    (count, width), classes = points.shape, anchor.shape[1]
+    prior = np.full(classes, 1 / classes)
+    probs = np.exp(anchor) / np.exp(anchor).sum(axis=1, keepdims=True)
+    for known in np.flatnonzero(labels >= 0):
+        probs[known] = np.eye(classes)[labels[known]]
+    for _ in range(settings.rounds):
+        means = np.array([np.average(points, axis=0, weights=probs[:, c] + 1e-12) for c in range(classes)])
+        variances = np.zeros(width)
+        for i in range(count):
+            for c in range(classes):
+                variances += probs[i, c] * (points[i] - means[c]) ** 2 / count
+        variances = (1 - settings.shrinkage) * variances + settings.shrinkage * variances.mean()
+        for _ in range(settings.inner):
+            new = np.zeros_like(probs)
+            for i in range(count):
+                for c in range(classes):
+                    gaussian = -0.5 * ((points[i] - means[c]) ** 2 / variances).sum()
+                    say = sum(graph[i, j] * probs[j, c] for j in range(count))
+                    score = settings.anchor * anchor[i, c] + settings.likelihood * gaussian + settings.smoothing * say
+                    new[i, c] = np.exp(score) * prior[c]
+                new[i] = np.eye(classes)[labels[i]] if labels[i] >= 0 else new[i] / new[i].sum()
+            probs = new
+            prior = (probs.mean(axis=0) + settings.uniform / classes) / (1 + settings.uniform)
+    return probs, prior
+
+
+def test_the_mixture_is_its_plain_version() -> None:
+    points = np.random.default_rng(1).normal(size=(30, 3))
+    points[:15] += 1.5
+    labels = np.full(30, -1)
+    labels[[0, 1, 15, 29]] = (0, 0, 1, 2)
+    anchor = np.log(softmax(np.random.default_rng(2).normal(size=(30, 3))))
+    units = unit_rows(points)
+    graph = neighbour_graph(*nearest(units, units, 4, same=True))
+    settings = MixtureSettings(rounds=3, likelihood=0.7, smoothing=2.0)
+    probs, prior = plain_mixture(points, labels, anchor.astype(np.float64), graph.toarray(), settings)
+    found = fit_mixture(points, labels, anchor, graph, settings=settings)
+    np.testing.assert_allclose(found.probs, probs, atol=1e-4)
+    np.testing.assert_allclose(found.prior, prior, atol=1e-4)
