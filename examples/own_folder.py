@@ -5,6 +5,7 @@ python examples/own_folder.py photos/ labels.csv [key=value ...]
 
 import csv
 import sys
+from collections import Counter
 from pathlib import Path
 
 from protocon import build_config, fit
@@ -16,12 +17,12 @@ def main(folder: str, labels: str, *overrides: str) -> None:
     result = fit(build_config(settings=settings, overrides=overrides), out="runs")
 
     with (Path(result["run"]) / "labels.csv").open(encoding="utf-8-sig", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["split"] == "unlabelled"]
-    accepted = [row for row in rows if row["triage"] == "accept"]
+        rows = list(csv.DictReader(file))
+    counts = Counter(row["triage"] for row in rows if not row["given"])
+    print("new labels: " + ", ".join(f"{count} {triage}" for triage, count in sorted(counts.items())))
     review = sorted((row for row in rows if row["review_rank"]), key=lambda row: int(row["review_rank"]))
-    print(f"{len(accepted)} labels accepted, {len(review)} to look at")
     for row in review[:5]:
-        print(f"look at {row['file']}: {row['refined']} ({float(row['refined_confidence']):.0%} sure)")
+        print(f"look at {row['file']}, labelled {row['label']}: {row['why']}")
     print(f"everything is in {result['run']}")
 
 

@@ -57,8 +57,9 @@ def test_all_of_them_are_described_and_tested() -> None:
 def test_an_own_folder_and_the_run_it_leaves(tmp_path: Path, run_example: Example) -> None:
     photos(tmp_path)
     said = run_example("own_folder.py", "photos", "labels.csv", *SHORT, "data.grey=true", "views.engine=torch")
-    accepted, review = map(int, re.findall(r"^(\d+) labels accepted, (\d+) to look at", said)[0])
-    assert accepted + review == len(list(Path("photos").iterdir())) - 8
+    counts = [int(count) for count in re.findall(r"(\d+) (?:accept|review|unchecked)", said.splitlines()[0])]
+    assert sum(counts) == len(list(Path("photos").iterdir())) - 8
+    assert re.search(r"^look at \d+\.png, labelled (zero|one): \w", said, flags=re.MULTILINE)
     (run,) = Path("runs").iterdir()
     assert f"everything is in {run}" in said
 
