@@ -1,4 +1,4 @@
-"""The three types that everything speaks: what goes into a step, comes out of a network, leaves a step."""
+"""The types that everything speaks: what goes into a step, comes out of a network, leaves a step."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -24,17 +24,31 @@ class Outputs(NamedTuple):
 
 
 @dataclass(frozen=True)
+class SupportSet:
+    """Labelled images drawn class by class: this process's rows of the global support set, already on the device."""
+
+    views: tuple[Tensor, ...]
+    """Weak views of the same images, as many as the method asked for, each (m, …)."""
+    targets: Tensor
+    """Their classes, (m,) int64."""
+    index: Tensor
+    """Their positions in the labelled set, (m,) int64; an image may repeat, with other views."""
+    share: float = 1.0
+    """Rows here ÷ mean rows per process."""
+
+
+@dataclass(frozen=True)
 class Batch:
     """One step's views, already on the device: this process's rows of the global batch."""
 
     labelled: Tensor
-    """Weak views of labelled images, (B, …)."""
+    """Weak views of labelled images, (B, …); no rows for a method without labels."""
     targets: Tensor
     """Their classes, (B,) int64."""
     labelled_index: Tensor
     """Their positions in the labelled set, (B,) int64."""
     weak: Tensor
-    """Weak views of unlabelled images, (n, …)."""
+    """Weak views of unlabelled images, (n, …); no rows where the method wants none."""
     strong: tuple[Tensor, ...]
     """Strong views of the same images, as many as the method asked for, each (n, …)."""
     index: Tensor
@@ -42,7 +56,12 @@ class Batch:
     share: float = 1.0
     """Unlabelled rows here ÷ mean rows per process: weights means over them where processes hold unequal slices."""
     labelled_share: float = 1.0
-    """The same of labelled rows."""
+    """The same for labelled rows."""
+    crops: tuple[tuple[Tensor, ...], ...] = ()
+    """Random crops of the unlabelled images: for each entry of the method's `crops` as many tensors as it asks for,
+    each (n, …). Entries may differ in size, so they cannot be one batch."""
+    support: SupportSet | None = None
+    """The support set, where the method asks for one."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +71,7 @@ class Progress:
     epoch: int
     """Current pass over the unlabelled set, from 0."""
     step: int
-    """Optimiser steps done so far."""
+    """Training steps done so far."""
     total_epochs: int
     total_steps: int
 
@@ -63,8 +82,20 @@ class Step:
 
     loss: Tensor | None
     """Scalar with gradient, whose mean over processes is the loss of the global batch; None where there is nothing to
-    learn from yet."""
+    learn from yet, or where `Method.updates` has yielded the losses already."""
     terms: dict[str, Tensor]
     """Detached scalars for the log (every loss term, retention, agreement…), of which the same holds."""
     rows: dict[str, Tensor] = field(default_factory=dict)
     """Per-sample results for `Method.commit`, which receives those of all processes in rank order."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """One optimiser step. A training step is usually one of these; `Method.updates` may yield several."""
+
+    loss: Tensor
+    """Scalar with gradient, whose mean over processes is the loss of the global batch."""
+    network: str = "network"
+    """Name of the network whose weights are updated. Gradients that reach other networks are dropped."""
+    max_norm: float | None = None
+    """Clip the gradient to this length first."""

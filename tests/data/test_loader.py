@@ -17,6 +17,7 @@ from protocon.data.imageset import ArrayImages, FeatureArray, ImageSet
 from protocon.data.labels.label_split import Split, make_split
 from protocon.data.loading.eval_batches import evaluation_batches
 from protocon.data.loading.loader import Loader, RawBatch
+from protocon.data.loading.support import Support
 from protocon.data.registry import DATASETS
 from protocon.data.source_options import SourceOptions
 from protocon.data.sources.listing import FileListing, make_bundle
@@ -86,6 +87,22 @@ def test_streaming_equals_resident_with_any_number_of_workers(tmp_path: Path) ->
         stream = loader(streamed, split, workers=workers)
         assert not stream.resident
         assert identical([batch for epoch in range(2) for batch in stream.epoch(epoch)], expected), workers
+
+
+@pytest.mark.parametrize("options", [{"support": Support(per_class=3, classes=2)}, {"uses_labels": False}])
+def test_support_sets_and_batches_without_labels_are_read_the_same_way(
+    options: dict[str, object], tmp_path: Path
+) -> None:
+    held, streamed = file_sets(tmp_path)
+    split = make_split(held, per_class=2, seed=1)
+    expected = list(loader(held, split, **options).epoch(1))
+    assert identical(list(loader(streamed, split, workers=1, **options).epoch(1)), expected)
+    for batch in expected:
+        rows = split.labelled[batch.support_index.numpy()]
+        assert torch.equal(batch.support, held.read(rows) if len(rows) else batch.unlabelled[:0])
+        assert batch.support_targets.tolist() == held.labels[rows].tolist()
+        assert len(batch.labelled) == len(batch.targets) == (4 if "support" in options else 0)
+        assert len(rows) == (6 if "support" in options else 0)
 
 
 def test_workers_do_not_disturb_each_other_in_one_archive(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from protocon.engine.loop.checkpoint import (
     set_aside,
     write_bytes,
 )
-from protocon.engine.loop.optimizers import learning_rate
 from protocon.errors import RunError
 
 PARTS = {"network": {"weight": torch.arange(6.0).view(2, 3)}, "method": {"bank.label": torch.tensor([1, -1])}}
@@ -101,8 +100,3 @@ def test_optimizer_round_trip_continues_identically() -> None:
     advance(weight, optimizer)
     advance(other, restored)
     assert torch.equal(weight, other)
-
-
-def test_learning_rate_is_fixmatchs_cosine() -> None:
-    assert learning_rate(0.03, 0, 100) == 0.03
-    assert learning_rate(0.03, 100, 100) == pytest.approx(0.03 * 0.19509, rel=1e-4)

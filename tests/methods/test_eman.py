@@ -4,21 +4,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from protocon.networks.ema import AveragedNetwork
+from protocon.networks.ema import MomentumCopy, ramped_decay
 from tests.methods.harness import Run, TinyNetwork, build
 
 DECAY = 0.8
 
 
-def follow(average_statistics: bool) -> tuple[list[dict[str, Tensor]], AveragedNetwork]:
+def follow(average_statistics: bool) -> tuple[list[dict[str, Tensor]], MomentumCopy]:
     """Train five steps with the averaged network as teacher; the student's state before and after each."""
     network = TinyNetwork(batchnorm=True)
-    averaged = AveragedNetwork(network, decay=DECAY, average_statistics=average_statistics)
+    averaged = MomentumCopy(network, statistics="averaged" if average_statistics else "copied")
     run = Run(build("fixmatch", teacher="eman", threshold=0.5), network, teacher=averaged.module)
     states = [{k: v.clone() for k, v in network.state_dict().items()}]
     for step in range(5):
         run.advance()
-        averaged.update(network, step)
+        averaged.update(network, ramped_decay(DECAY, step))
         states.append({k: v.clone() for k, v in network.state_dict().items()})
     return states, averaged
 

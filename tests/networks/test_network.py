@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from protocon.errors import ConfigError
-from protocon.networks.ema import AveragedNetwork
+from protocon.networks.ema import MomentumCopy, ramped_decay
 from protocon.networks.encoders import build_encoder
 from protocon.networks.network import Network
 from protocon.types import Outputs
@@ -75,15 +75,15 @@ def test_encoder_that_does_not_fit_is_refused(name: str, shape: tuple[int, ...],
 
 def test_averaged_weights_follow_with_a_ramp() -> None:
     model = nn.Linear(2, 2)
-    averaged = AveragedNetwork(model, decay=0.999)
+    averaged = MomentumCopy(model)
     start = averaged.module.weight.clone()  # type: ignore[operator]
     with torch.no_grad():
         model.weight += 1
-    averaged.update(model, step=0)
+    averaged.update(model, ramped_decay(0.999, 0))
     # At step 0 the decay is 1/10, long before 0.999.
     torch.testing.assert_close(averaged.module.weight, start + 0.9)
     before = averaged.module.weight.clone()  # type: ignore[operator]
-    averaged.update(model, step=10**6)
+    averaged.update(model, ramped_decay(0.999, 10**6))
     torch.testing.assert_close(averaged.module.weight, before + 0.001 * (model.weight - before))
     assert not averaged.train().module.training
 
@@ -91,10 +91,24 @@ def test_averaged_weights_follow_with_a_ramp() -> None:
 @pytest.mark.parametrize("average", [True, False])
 def test_eman_averages_normalisation_statistics(average: bool) -> None:
     model = nn.BatchNorm1d(3)
-    averaged = AveragedNetwork(model, decay=0.5, average_statistics=average)
+    averaged = MomentumCopy(model, statistics="averaged" if average else "copied")
     model.train()
     model(torch.randn(64, 3) + 10)
-    averaged.update(model, step=10**6)
+    averaged.update(model, 0.5)
     expected = model.running_mean * 0.5 if average else model.running_mean  # type: ignore[operator]
     torch.testing.assert_close(averaged.module.running_mean, expected)
     assert int(averaged.module.num_batches_tracked) == 1  # type: ignore[arg-type]
+
+
+def test_a_copy_with_statistics_of_its_own_normalises_by_its_batch() -> None:
+    model = nn.BatchNorm1d(3)
+    copy = MomentumCopy(model, statistics="batch").eval()
+    rows = torch.randn(64, 3) + 10
+    out = copy(rows)
+    assert isinstance(out, Tensor)
+    torch.testing.assert_close(out.mean(0), torch.zeros(3), atol=1e-5, rtol=0)
+    seen = copy.module.running_mean.clone()  # type: ignore[operator]
+    copy.update(model, 0.5)
+    torch.testing.assert_close(copy.module.running_mean, seen)
+    assert float(seen.min()) > 0.5
+    assert not any(weight.requires_grad for weight in copy.parameters())

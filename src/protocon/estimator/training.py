@@ -53,7 +53,7 @@ def train_on(config: RunConfig, bundle: DataBundle, console: Console) -> Fitted:
         session = with_features(session, console, fabric.device)
         trainer = build_trainer(session, fabric)
         train_in_memory(trainer, console, title=f"{bundle.train.name} · {config.method_name}")
-        averaged = trainer.averaged.module
+        averaged = trainer.evaluated
         distributions = _distributions(trainer)
         network = cast(Network, session.complete(averaged).cpu().eval().requires_grad_(False))
         train = bundle.train
@@ -68,7 +68,7 @@ def _distributions(trainer: Trainer) -> np.ndarray:
     """Refined class probabilities of the unlabelled samples, and certainty at the label of the labelled ones."""
     session: Session = trainer.session
     train, unlabelled = session.bundle.train, session.split.unlabelled
-    outputs = trainer.predict(trainer.averaged.module, train.subset(unlabelled))
+    outputs = trainer.predict(trainer.evaluated, train.subset(unlabelled))
     device = trainer.fabric.device
     with torch.no_grad():
         probs = outputs.logits.softmax(-1).to(device)

@@ -1,17 +1,22 @@
 """What a method is: losses from a batch, and buffers that change only in `commit` and `end_epoch`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
-from protocon.types import Batch, Outputs, Progress, Step
+from protocon.core.schedules import fixmatch_cosine
+from protocon.methods.needs import Crops, Momentum, Support
+from protocon.types import Batch, Outputs, Progress, Step, Update
 
 Forward = Callable[[Tensor], Outputs]
 """A network seen from a method: images in, outputs out."""
+
+AVERAGED = "averaged"
+"""Name of the averaged copy of the main network, which every run has."""
 
 
 class MethodConfig(BaseModel):
@@ -31,7 +36,7 @@ class PseudoLabelConfig(MethodConfig):
     """Settings of methods that keep pseudo-labels above a confidence."""
 
     threshold: float = Field(default=0.95, ge=0, le=1)
-    """τ: a pseudo-label is reliable from this confidence on."""
+    """τ: a pseudo-label with at least this confidence is reliable."""
     lambda_u: float = Field(default=1.0, ge=0)
     """Weight of the unlabelled loss."""
 
@@ -56,15 +61,28 @@ class Method(nn.Module):
 
     `step` reads state and computes; `commit` alone writes it, from the rows of *all* processes in rank
     order, so that every process holds the same state; `end_epoch` publishes what an epoch gathered.
+
+    Most methods have one network and one update per step: they write `step`. A method with several updates per step
+    writes `updates` instead, and names its networks in `build_networks`.
     """
 
     Config: ClassVar[type[MethodConfig]] = MethodConfig
     uses_projector: ClassVar[bool] = False
     """Whether the network needs the projector h."""
+    uses_labels: ClassVar[bool] = True
+    """Whether it learns from labels. If not (pre-training), all images are unlabelled and no classes are predicted."""
     uses_unlabelled: ClassVar[bool] = True
-    """Whether weak and strong views of unlabelled images are needed at all."""
+    """Whether views of unlabelled images are needed at all."""
+    weak_view: ClassVar[bool] = True
+    """Whether a step needs the weak view of each unlabelled image."""
     strong_views: ClassVar[int] = 1
     """How many strong views of each unlabelled image a step needs."""
+    crops: ClassVar[tuple[Crops, ...]] = ()
+    """Random crops of each unlabelled image that a step needs, one entry for each size or kind."""
+    main: ClassVar[str] = "network"
+    """Name of the network that the run is about: its average is kept as `averaged`."""
+    evaluated: ClassVar[str] = AVERAGED
+    """Name of the network or momentum copy that predicts and is saved as the run's model."""
 
     def __init__(self, config: MethodConfig, problem: Problem) -> None:
         super().__init__()
@@ -74,6 +92,60 @@ class Method(nn.Module):
     def step(self, network: Forward, teacher: Forward, batch: Batch, progress: Progress) -> Step:
         """Losses of one batch. Reads the method's state, changes nothing."""
         raise NotImplementedError
+
+    def updates(
+        self, networks: Mapping[str, Forward], batch: Batch, progress: Progress
+    ) -> Generator[Update, None, Step]:
+        """The updates of one step, one after the other; returns the terms and rows of the whole step.
+
+        At each `yield` the trainer computes the update's gradients and takes the optimiser's step; after it, the
+        generator can look at the network as updated. Changes nothing of the method itself.
+
+        Args:
+            networks: all networks and momentum copies by name.
+            batch: this step's views.
+            progress: where training is.
+        """
+        step = self.step(networks[self.main], networks[self.teacher()], batch, progress)
+        del batch  # parts of an accumulated step are held until the last of them; their views need not be
+        if step.loss is not None:
+            yield Update(step.loss, self.main)
+        return step
+
+    def teacher(self) -> str:
+        """Name of the network or copy that `step` gets as its teacher."""
+        return AVERAGED if self.settings.teacher == "eman" else self.main
+
+    def build_networks(self, network: nn.Module) -> dict[str, nn.Module]:
+        """The networks to train by name, made from the one that the settings describe; each has its own optimiser.
+
+        Initialise further weights as a function of `problem.seed`. Every module returns `Outputs`.
+        """
+        return {self.main: network}
+
+    def copies(self) -> dict[str, Momentum]:
+        """Momentum copies by name, besides the averaged one."""
+        return {}
+
+    def support(self) -> Support | None:
+        """The class-balanced support set that each step needs, if any."""
+        return None
+
+    def optim(self, network: str) -> dict[str, Any]:  # noqa: ARG002
+        """Settings of section `optim` that are different for this network, such as {"lr": 0.01}."""
+        return {}
+
+    def learning_rate(self, network: str, base: float, progress: Progress) -> float:  # noqa: ARG002
+        """The learning rate of a network in the step that comes next, from its `optim.lr`."""
+        return base * fixmatch_cosine(progress)
+
+    def weight_decay(self, network: str, base: float, progress: Progress) -> float:  # noqa: ARG002
+        """The same for weight decay."""
+        return base
+
+    def model(self, network: nn.Module) -> nn.Module:
+        """The network that is saved and predicts, inside the evaluated one; what a method wrapped around it is left."""
+        return network
 
     def commit(self, rows: dict[str, Tensor], progress: Progress) -> None:
         """Write the gathered rows of a global batch into the state."""

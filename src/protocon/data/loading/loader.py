@@ -6,7 +6,8 @@ number of worker processes. Which images and keys they are is decided by `Plan` 
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from protocon.data.imageset import ImageSet
 from protocon.data.labels.label_split import Split
 from protocon.data.loading.schedule import Plan, StepPlan
+from protocon.data.loading.support import Support, SupportOrder
 from protocon.errors import DataError
 
 RESIDENT_LIMIT = 4 * 2**30
@@ -27,7 +29,7 @@ class RawBatch:
     """One step's images before any view is made: this process's rows of the global batch."""
 
     labelled: Tensor
-    """uint8 (B, C, H, W), or float32 (B, D)."""
+    """uint8 (B, C, H, W), or float32 (B, D); no rows without labels."""
     targets: Tensor
     """Their classes, int64 (B,)."""
     labelled_index: Tensor
@@ -40,10 +42,20 @@ class RawBatch:
     """Their positions in the unlabelled set, int64 (n,)."""
     keys: Tensor
     """Keys for their views, int64 (n,)."""
+    support: Tensor
+    """Images of the support set, as `labelled`; no rows without one."""
+    support_targets: Tensor
+    """Their classes, int64 (m,)."""
+    support_index: Tensor
+    """Their positions in the labelled set, int64 (m,)."""
+    support_keys: Tensor
+    """Keys for their views, int64 (m,)."""
     share: float
     """Rows of `unlabelled` here ÷ mean rows per process."""
     labelled_share: float
-    """The same of `labelled`."""
+    """The same for `labelled`."""
+    support_share: float
+    """The same for `support`."""
 
     def to(self, device: torch.device) -> "RawBatch":
         """The same batch on a device."""
@@ -54,17 +66,12 @@ class RawBatch:
         return self._map(Tensor.pin_memory)
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> "RawBatch":
-        return RawBatch(
-            labelled=change(self.labelled),
-            targets=change(self.targets),
-            labelled_index=change(self.labelled_index),
-            labelled_keys=change(self.labelled_keys),
-            unlabelled=change(self.unlabelled),
-            index=change(self.index),
-            keys=change(self.keys),
-            share=self.share,
-            labelled_share=self.labelled_share,
-        )
+        changed: dict[str, Any] = {
+            field.name: change(value)
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), Tensor)
+        }
+        return replace(self, **changed)
 
 
 class Loader:
@@ -84,13 +91,15 @@ class Loader:
         workers: int = 0,
         resident: bool | None = None,
         resident_limit: int = RESIDENT_LIMIT,
+        uses_labels: bool = True,
+        support: Support | None = None,
     ) -> None:
         """Prepare to read.
 
         Args:
             images: the training set that `split` belongs to.
             split: which of them are labelled and unlabelled.
-            batch_size: labelled images a step, over all processes.
+            batch_size: labelled images per step, over all processes.
             mu: unlabelled images for each labelled one.
             seed: decides the order and the keys.
             device: where batches go.
@@ -100,20 +109,25 @@ class Loader:
             resident: keep the whole set on the device. None: if it is in memory, and no larger than
                 `resident_limit` unless the device is the CPU, where it costs nothing.
             resident_limit: bytes.
+            uses_labels: whether batches have labelled images.
+            support: the support set that batches have, if any.
         """
         if split.size != len(images):
             raise DataError(
                 f"The split is for {split.size:,} images, but {images.name} has {len(images):,}. "
                 "Make a split of this set."
             )
+        if uses_labels and not len(split.labelled):
+            raise DataError("There are no labelled images; at least one is needed. Label some, or use another method.")
         self.plan = Plan(
-            labelled=len(split.labelled),
+            labelled=len(split.labelled) if uses_labels else 0,
             unlabelled=len(split.unlabelled),
             batch_size=batch_size,
             mu=mu,
             seed=seed,
             rank=rank,
             world_size=world_size,
+            support=None if support is None else SupportOrder(support, split.labels, seed=seed),
         )
         if resident is None:
             fits = device.type == "cpu" or images.nbytes <= resident_limit
@@ -190,6 +204,7 @@ class _Resident:
     def batch(self, plan: StepPlan) -> RawBatch:
         labelled_index = plan.labelled_index.to(self.device)
         index = plan.index.to(self.device)
+        support_index = plan.support_index.to(self.device)
         return RawBatch(
             labelled=self.images.index_select(0, self.labelled[labelled_index]),
             targets=self.targets[labelled_index],
@@ -198,8 +213,13 @@ class _Resident:
             unlabelled=self.images.index_select(0, self.unlabelled[index]),
             index=index,
             keys=plan.keys.to(self.device),
+            support=self.images.index_select(0, self.labelled[support_index]),
+            support_targets=self.targets[support_index],
+            support_index=support_index,
+            support_keys=plan.support_keys.to(self.device),
             share=plan.share,
             labelled_share=plan.labelled_share,
+            support_share=plan.support_share,
         )
 
 
@@ -224,21 +244,30 @@ class _StepReader(Dataset["RawBatch | _Failure"]):
         if self._order is None or self._order[0] != epoch:
             self._order = (epoch, self._plan.order(epoch))
         plan = self._plan.step(epoch, step, self._order[1])
+        labels = torch.from_numpy(self._split.labels)
         try:
-            labelled = self._images.read(self._split.labelled[plan.labelled_index.numpy()])
             unlabelled = self._images.read(self._split.unlabelled[plan.index.numpy()])
+            labelled, support = (
+                self._images.read(self._split.labelled[index.numpy()]) if len(index) else unlabelled[:0]
+                for index in (plan.labelled_index, plan.support_index)
+            )
         except DataError as error:
             return _Failure(str(error))
         return RawBatch(
             labelled=labelled,
-            targets=torch.from_numpy(self._split.labels)[plan.labelled_index],
+            targets=labels[plan.labelled_index],
             labelled_index=plan.labelled_index,
             labelled_keys=plan.labelled_keys,
             unlabelled=unlabelled,
             index=plan.index,
             keys=plan.keys,
+            support=support,
+            support_targets=labels[plan.support_index],
+            support_index=plan.support_index,
+            support_keys=plan.support_keys,
             share=plan.share,
             labelled_share=plan.labelled_share,
+            support_share=plan.support_share,
         )
 
 

@@ -7,8 +7,11 @@ import torch
 from torch import Tensor
 
 from protocon.base.draws import fold, permutation
+from protocon.data.loading.support import SupportOrder
 from protocon.data.purposes import Purpose
 from protocon.errors import ConfigError, DataError
+
+_NO_ROWS = torch.empty(0, dtype=torch.int64)
 
 
 @dataclass(frozen=True)
@@ -16,17 +19,23 @@ class StepPlan:
     """One process's rows of one step; int64 tensors on the CPU."""
 
     labelled_index: Tensor
-    """Positions in the labelled set, about B / processes."""
+    """Positions in the labelled set, about B / processes; none without labels."""
     labelled_keys: Tensor
     """Keys of their draws, one for each appearance."""
     index: Tensor
     """Positions in the unlabelled set, (n,)."""
     keys: Tensor
     """Keys of their draws, one for each image and epoch."""
+    support_index: Tensor
+    """Positions of the support set in the labelled set, (m,); none without a support set."""
+    support_keys: Tensor
+    """Keys of their draws, one for each appearance."""
     share: float
     """Unlabelled rows here ÷ mean rows per process."""
     labelled_share: float
-    """The same of labelled rows."""
+    """The same for labelled rows."""
+    support_share: float
+    """The same for the support set."""
 
 
 @dataclass(frozen=True)
@@ -37,23 +46,25 @@ class Plan:
     the permutation is cut into batches whose sizes differ by at most one: a small last batch would upset
     batch norm and leave some processes without rows.
 
-    The labelled set is an endless stream of permutations; global step t takes positions t·B to (t+1)·B.
+    The labelled set is an endless stream of permutations; global step t takes positions t·B to (t+1)·B. A support set,
+    where there is one, is drawn for each step (`SupportOrder`).
 
     Processes hold consecutive slices of each global batch, so that joining their rows in rank order gives
     the batch of a single process.
     """
 
     labelled: int
-    """Images in the labelled set."""
+    """Images in the labelled set; 0 where training is without labels."""
     unlabelled: int
     """Images in the unlabelled set, N."""
     batch_size: int
-    """Labelled images in a global batch, B."""
+    """Labelled images in a global batch, B. Without labels it still sets the size of the unlabelled batch, μ·B."""
     mu: int
     """Unlabelled images for each labelled one."""
     seed: int
     rank: int = 0
     world_size: int = 1
+    support: SupportOrder | None = None
 
     def __post_init__(self) -> None:
         if self.batch_size < 1 or self.mu < 1:
@@ -62,15 +73,18 @@ class Plan:
             raise ConfigError(f"The seed is {self.seed}; it must be 0 or more.")
         if not 0 <= self.rank < self.world_size:
             raise ConfigError(f"Rank {self.rank} of {self.world_size} processes does not exist.")
-        if self.batch_size < self.world_size:
+        if self.labelled and self.batch_size < self.world_size:
             raise ConfigError(
                 f"batch_size is {self.batch_size} over all {self.world_size} processes together, so some would have "
                 "no labelled images. Use a larger one, or fewer processes."
             )
-        if self.labelled < 1 or self.unlabelled < 1:
-            raise DataError(
-                f"{self.labelled} labelled and {self.unlabelled} unlabelled images; at least one of each is needed."
+        if self.support is not None and self.support.rows < self.world_size:
+            raise ConfigError(
+                f"The support set has {self.support.rows} images, too few for {self.world_size} processes. "
+                "Ask for more images per class, or use fewer processes."
             )
+        if self.unlabelled < 1:
+            raise DataError("There are no unlabelled images; at least one is needed.")
         smallest = self.unlabelled // self.steps_per_epoch
         if smallest < self.world_size:
             raise DataError(
@@ -98,18 +112,40 @@ class Plan:
         index = torch.from_numpy(order[start + rows.start : start + rows.stop].astype(np.int64))
         draw = fold(fold(self.seed, Purpose.UNLABELLED_DRAW), epoch)
 
-        first = (epoch * self.steps_per_epoch + step) * self.batch_size
-        labelled_rows = self._slice(self.batch_size)
-        positions = np.arange(first + labelled_rows.start, first + labelled_rows.stop, dtype=np.int64)
-        labelled_draw = fold(self.seed, Purpose.LABELLED_DRAW)
+        number = epoch * self.steps_per_epoch + step
+        labelled_index, labelled_keys, labelled_share = self._labelled(number)
+        support_index, support_keys, support_share = self._support(number)
         return StepPlan(
-            labelled_index=torch.from_numpy(self._stream(positions)),
-            labelled_keys=fold(labelled_draw, torch.from_numpy(positions)),
+            labelled_index=labelled_index,
+            labelled_keys=labelled_keys,
             index=index,
             keys=fold(draw, index),
+            support_index=support_index,
+            support_keys=support_keys,
             share=len(index) * self.world_size / size,
-            labelled_share=len(positions) * self.world_size / self.batch_size,
+            labelled_share=labelled_share,
+            support_share=support_share,
         )
+
+    def _labelled(self, number: int) -> tuple[Tensor, Tensor, float]:
+        """Positions, keys and share of the labelled rows of step `number` of the run."""
+        if not self.labelled:
+            return _NO_ROWS, _NO_ROWS, 1.0
+        rows = self._slice(self.batch_size)
+        first = number * self.batch_size
+        positions = np.arange(first + rows.start, first + rows.stop, dtype=np.int64)
+        keys = fold(fold(self.seed, Purpose.LABELLED_DRAW), torch.from_numpy(positions))
+        return torch.from_numpy(self._stream(positions)), keys, len(positions) * self.world_size / self.batch_size
+
+    def _support(self, number: int) -> tuple[Tensor, Tensor, float]:
+        """The same for the support set."""
+        if self.support is None:
+            return _NO_ROWS, _NO_ROWS, 1.0
+        rows = self._slice(self.support.rows)
+        places = torch.arange(rows.start, rows.stop)
+        keys = fold(fold(fold(self.seed, Purpose.SUPPORT_DRAW), number), places)
+        index = torch.from_numpy(self.support.positions(number)[rows])
+        return index, keys, len(places) * self.world_size / self.support.rows
 
     def _slice(self, size: int) -> slice:
         """Rows of this process out of `size` global rows."""

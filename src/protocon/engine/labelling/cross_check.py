@@ -57,7 +57,7 @@ def _found_again(
     """Positions of the labels that this session does not have, and what it finds there after training."""
     trainer = build_trainer(session, fabric)
     train_in_memory(trainer, console, title=title)
-    averaged = trainer.averaged.module
+    averaged = trainer.evaluated
     judged = judge(session, lambda images: trainer.predict(averaged, images))
     position = np.setdiff1d(whole.labelled, session.split.labelled)
     given = whole.labels[np.searchsorted(whole.labelled, position)]

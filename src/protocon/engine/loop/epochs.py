@@ -52,7 +52,7 @@ def run_training(session: Session, fabric: Fabric, folder: RunFolder, console: C
     ):
         _train_epochs(trainer, folder, start, display=display, scalars=scalars, signals=signals)
     result = summarise(trainer, folder, time.monotonic() - started)
-    averaged = trainer.averaged.module
+    averaged = trainer.evaluated
     hidden = hide_labels(session, fabric, console)
     result |= write_outcome(
         folder, session, lambda images: trainer.predict(averaged, images), hidden=hidden, writes=writes

@@ -1,6 +1,4 @@
-"""Parameter groups and the learning rate as a function of the step."""
-
-import math
+"""The optimiser of a network, and its groups of weights."""
 
 from torch import nn
 from torch.optim import SGD
@@ -22,8 +20,3 @@ def build_optimizer(network: nn.Module, config: OptimConfig) -> SGD:
         nesterov=config.nesterov and config.momentum > 0,
         fused=True,
     )
-
-
-def learning_rate(base: float, step: int, total_steps: int) -> float:
-    """FixMatch's cosine, cos(7πk / 16K): it ends at a fifth of the base rate, not at zero."""
-    return base * math.cos(7.0 * math.pi * step / (16.0 * total_steps))

@@ -12,6 +12,7 @@ from lightning_fabric import Fabric
 from protocon.base import distributed
 from protocon.engine.loop.checkpoint import Checkpoint, load_checkpoint, newest_checkpoint, save_checkpoint, set_aside
 from protocon.engine.loop.guards import Guards
+from protocon.engine.loop.learners import holds_weights
 from protocon.engine.loop.meter import EpochMeter
 from protocon.engine.loop.signals import StopSignals
 from protocon.errors import RunError, RunStopped, TrainingError
@@ -159,7 +160,7 @@ class Saver:
 
 def _refuse_broken(state: dict[str, dict[str, Any]], step: int) -> None:
     """A loss may be finite and the weights after it not: such a state must not replace a good one."""
-    for part in ("network", "averaged"):
+    for part in filter(holds_weights, state):
         for name, tensor in state[part].items():
             if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
                 raise TrainingError(

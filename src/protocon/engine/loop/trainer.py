@@ -4,37 +4,37 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import torch
 from lightning_fabric import Fabric
 from rich.console import Console
 from torch import Tensor, nn
-from torch.optim import SGD
 
 from protocon.base import distributed
 from protocon.base.draws import fold
 from protocon.data.imageset import ImageSet
 from protocon.data.loading.loader import Loader, RawBatch
 from protocon.engine.loop.accumulate import joined, parts_of
-from protocon.engine.loop.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
+from protocon.engine.loop.batch_views import BatchViews
+from protocon.engine.loop.checkpoint import Checkpoint
 from protocon.engine.loop.display import Display
 from protocon.engine.loop.guards import not_finite, some_ids
+from protocon.engine.loop.learners import Learners, unwrap
 from protocon.engine.loop.meter import EpochMeter, Unchecked
 from protocon.engine.loop.metrics import accuracy, predict_set
-from protocon.engine.loop.optimizers import build_optimizer, learning_rate
 from protocon.engine.loop.rank_check import check_same_state
+from protocon.engine.setup.crop_views import build_crops
 from protocon.engine.setup.session import Session
 from protocon.errors import RunError, TrainingError
-from protocon.networks.ema import AveragedNetwork
-from protocon.networks.syncnorm import average_statistics, synchronise_norms
+from protocon.networks.ema import MomentumCopy
 from protocon.settings.config import RunConfig
-from protocon.types import Batch, Outputs, Progress, Step
+from protocon.types import Batch, Outputs, Progress, Step, Update
+
+__all__ = ["LAST_EPOCHS", "Trainer", "build_trainer", "train_in_memory", "unwrap"]
 
 LAST_EPOCHS = 10
 """A run's result is the mean over this many last epochs, as in the paper; never the best one."""
-
-_WEAK, _STRONG = 1, 2  # numbers of the views in the draws' keys; further strong views count on from 2
 
 
 @dataclass
@@ -43,12 +43,26 @@ class Trainer:
 
     session: Session
     fabric: Fabric
-    network: nn.Module
-    averaged: AveragedNetwork
-    optimizer: SGD
+    learners: Learners
     loader: Loader
+    make_batch: Callable[[RawBatch], Batch]
     truth: Tensor
     step: int = 0
+
+    @property
+    def network(self) -> nn.Module:
+        """The network that the run is about, as Fabric wrapped it."""
+        return self.learners.main.network
+
+    @property
+    def averaged(self) -> MomentumCopy:
+        """Its averaged copy."""
+        return self.learners.copies["averaged"]
+
+    @property
+    def evaluated(self) -> nn.Module:
+        """The network that predicts and is saved: usually the averaged copy."""
+        return self.learners.evaluated
 
     @property
     def config(self) -> RunConfig:
@@ -70,7 +84,7 @@ class Trainer:
         self, epoch: int, display: Display, *, meter: EpochMeter, after_step: Callable[[], None] = lambda: None
     ) -> dict[str, float]:
         """One pass over the unlabelled set, or what the meter says is left of it."""
-        self.network.train()
+        self.learners.train()
         for raw in self.loader.epoch(epoch, first_step=meter.steps):
             try:
                 step, rows = self.train_step(raw, epoch)
@@ -84,77 +98,62 @@ class Trainer:
         with torch.no_grad():
             published = self.session.method.end_epoch(self.progress(epoch))
         if not self.config.run.sync_batchnorm:
-            for network in (self.network, self.averaged):
-                average_statistics(network)
+            self.learners.average_statistics()
         check_same_state(self.state(), epoch=epoch, device=self.fabric.device)
-        return {"epoch": epoch, "step": self.step, "lr": self.learning_rate()} | meter.close() | published
+        return {"epoch": epoch, "step": self.step, "lr": self.learning_rate(epoch)} | meter.close() | published
 
     def train_step(self, raw: RawBatch, epoch: int) -> tuple[Step, dict[str, Tensor]]:
-        """Views, losses, optimiser, averaged weights, and the method's state; returns the step and all ranks' rows."""
+        """Views, updates, momentum copies, and the method's state; returns the step and all ranks' rows."""
         method, progress = self.session.method, self.progress(epoch)
         # Dropout and the like inside encoders: a function of the step, not of what was drawn before.
         torch.manual_seed(int(fold(fold(self.config.run.seed, self.step), distributed.rank())) >> 1)
-        result = self._forward_and_backward(raw, progress)
-        if result.loss is not None:
-            for group in self.optimizer.param_groups:
-                group["lr"] = self.learning_rate()
-            self.optimizer.step()
-            self.averaged.update(unwrap(self.network), self.step)
+        result = self._update(raw, progress)
+        self.learners.follow(progress)
         with torch.no_grad():
             rows = distributed.gather_rows(result.rows)
             method.commit(rows, progress)
         self.step += 1
         return result, rows
 
-    def _forward_and_backward(self, raw: RawBatch, progress: Progress) -> Step:
-        """Losses of a batch and their gradients, in as many parts as asked for."""
-        method = self.session.method
-        teacher = self.averaged.module if method.settings.teacher == "eman" else self.network
-        self.optimizer.zero_grad()
-        steps: list[Step] = []
+    def _update(self, raw: RawBatch, progress: Progress) -> Step:
+        """The updates of a step, each computed in as many parts as asked for, all parts before the next update."""
+        method, learners = self.session.method, self.learners
         parts = parts_of(raw, self.config.optim.accumulate)
-        for number, part in enumerate(parts, start=1):
-            # Processes exchange gradients once a step, with the last part.
-            waits = number < len(parts) and distributed.world_size() > 1
-            with self.fabric.no_backward_sync(self.network) if waits else nullcontext():  # type: ignore[arg-type]
-                result = method.step(self.network, teacher, self.make_batch(part), progress)
-                if result.loss is not None:
-                    self.fabric.backward(result.loss / len(parts))
-            steps.append(result)
-        return joined(steps)
+        running = [method.updates(learners.forwards, self.make_batch(parts[0]), progress)]
+        steps: dict[int, Step] = {}
+        while len(steps) < len(parts):
+            update: Update | None = None
+            for number in range(len(parts)):
+                if number == len(running):  # no views before they are needed
+                    running.append(method.updates(learners.forwards, self.make_batch(parts[number]), progress))
+                if number in steps:
+                    continue
+                # Processes exchange gradients once per update, with the last part.
+                with learners.without_exchange() if number < len(parts) - 1 else nullcontext():
+                    try:
+                        yielded = next(running[number])
+                    except StopIteration as end:
+                        steps[number] = end.value
+                        continue
+                    if update is None:
+                        learners.begin(yielded)
+                    learners.backward(yielded, parts=len(parts))
+                    update = yielded
+            if update is not None:
+                learners.apply(update, progress)
+        return joined([steps[number] for number in range(len(parts))])
 
-    def learning_rate(self) -> float:
-        """The rate of the step that comes next."""
-        return learning_rate(float(self.config.optim.lr), self.step, self.session.total_steps)
+    def learning_rate(self, epoch: int = 0) -> float:
+        """The main network's in the step that comes next."""
+        return self.learners.learning_rate(self.session.method.main, self.progress(epoch))
 
     def progress(self, epoch: int) -> Progress:
         """Where training is."""
         return Progress(epoch, self.step, self.session.resolved.total_epochs, self.session.total_steps)
 
-    def make_batch(self, raw: RawBatch) -> Batch:
-        """Views of a raw batch; a sample's draws depend on its key alone."""
-        views, method = self.session.views, self.session.method
-        if method.uses_unlabelled:
-            weak = views.weak(raw.unlabelled, fold(raw.keys, _WEAK))
-            strong = tuple(
-                views.strong(raw.unlabelled, fold(raw.keys, _STRONG + number)) for number in range(method.strong_views)
-            )
-        else:
-            weak, strong = raw.unlabelled[:0].float(), ()
-        return Batch(
-            labelled=views.weak(raw.labelled, fold(raw.labelled_keys, _WEAK)),
-            targets=raw.targets,
-            labelled_index=raw.labelled_index,
-            weak=weak,
-            strong=strong,
-            index=raw.index,
-            share=raw.share,
-            labelled_share=raw.labelled_share,
-        )
-
     def evaluate(self, epoch: int) -> dict[str, float]:
-        """Test accuracy of the weights and of their average."""
-        test = self.session.bundle.test
+        """Test accuracy of the weights and of their average; none for a method without labels."""
+        test = self.session.bundle.test if self.session.method.uses_labels else None
         remaining = self.session.resolved.total_epochs - 1 - epoch
         if test is None or (remaining >= LAST_EPOCHS and (epoch + 1) % self.config.run.eval_every):
             return {}
@@ -162,8 +161,8 @@ class Trainer:
         return {
             name: accuracy(self.predict(network, test).logits, labels)
             for name, network in (
-                ("test_accuracy", unwrap(self.network)),
-                ("test_accuracy_ema", self.averaged.module),
+                ("test_accuracy", self.session.method.model(self.learners.main.bare)),
+                ("test_accuracy_ema", self.evaluated),
             )
         }
 
@@ -180,12 +179,7 @@ class Trainer:
 
     def state(self) -> dict[str, dict[str, Tensor]]:
         """Every tensor that a resumed run needs."""
-        return {
-            "network": unwrap(self.network).state_dict(),
-            "averaged": self.averaged.module.state_dict(),
-            "method": self.session.method.state_dict(),
-            "optimizer": optimizer_tensors(self.optimizer),
-        }
+        return self.learners.state() | {"method": self.session.method.state_dict()}
 
     def facts(self) -> dict[str, Any]:
         """What else a resumed run needs: the step, and how half precision scales its loss by now."""
@@ -194,10 +188,8 @@ class Trainer:
     def load(self, checkpoint: Checkpoint) -> None:
         """Put back what `state` and `facts` gave."""
         try:
-            unwrap(self.network).load_state_dict(checkpoint.part("network"))
-            self.averaged.module.load_state_dict(checkpoint.part("averaged"))
+            self.learners.load(checkpoint)
             self.session.method.load_state_dict(checkpoint.part("method"))
-            restore_optimizer(self.optimizer, checkpoint.part("optimizer"))
         except (RuntimeError, ValueError, KeyError) as error:
             raise RunError(
                 f"the checkpoint does not fit this network or method: {str(error)[:500]}. The run cannot go on with "
@@ -208,32 +200,14 @@ class Trainer:
             self.fabric.strategy.precision.load_state_dict(scale)
 
 
-def unwrap(network: nn.Module) -> nn.Module:
-    """The bare network inside Fabric's, DDP's and the compiler's wrappers."""
-    for wrapper in ("_forward_module", "module", "_orig_mod"):
-        network = getattr(network, wrapper, network)
-    return network
-
-
 def build_trainer(session: Session, fabric: Fabric) -> Trainer:
     """Move everything to the device, and make the processes one: synchronised norms, each with its slice of a batch."""
-    config = session.config
+    config, method, device = session.config, session.method, fabric.device
     torch.use_deterministic_algorithms(True, warn_only=True)
     # Nothing here reads memory it has not written; filling all of it first costs a sixth of a step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    device = fabric.device
-    network: nn.Module = session.network.to(device)
-    if distributed.world_size() > 1 and config.run.sync_batchnorm:
-        network = synchronise_norms(network, device)
-    session.method.to(device)
-    optimizer = build_optimizer(network, config.optim)
-    # The compiled network shares its weights with the bare one.
-    ready = cast(nn.Module, torch.compile(network)) if config.run.compile else network
-    wrapped, wrapped_optimizer = fabric.setup(ready, optimizer)
-    # Copied after the set-up, which may change the weights' precision.
-    averaged = AveragedNetwork(
-        unwrap(wrapped), decay=config.optim.ema, average_statistics=session.method.settings.teacher == "eman"
-    )
+    method.to(device)
+    learners = Learners(method, session.network, config, fabric)
     loader = Loader(
         session.samples,
         session.split,
@@ -244,8 +218,11 @@ def build_trainer(session: Session, fabric: Fabric) -> Trainer:
         rank=distributed.rank(),
         world_size=distributed.world_size(),
         workers=int(config.data.workers),
+        uses_labels=method.uses_labels,
+        support=method.support(),
     )
-    return Trainer(session, fabric, wrapped, averaged, wrapped_optimizer, loader, session.hidden_truth.to(device))
+    make_batch = BatchViews(method, session.views, build_crops(config, method, session.views, session.input_shape))
+    return Trainer(session, fabric, learners, loader, make_batch, session.hidden_truth.to(device))
 
 
 def train_in_memory(trainer: Trainer, console: Console, *, title: str) -> None:

@@ -58,7 +58,7 @@ def build_views(config: RunConfig, *, shape: tuple[int, ...], feature_std: Tenso
 def _image_views(config: RunConfig, *, size: int) -> tuple[View, View]:
     """The weak and the strong view of images of this side."""
     views, flip = config.views, bool(config.views.flip)
-    engine = _engine(views.engine)
+    engine = views_engine(views.engine)
     least = 0.2 if views.crop_scale == "auto" else views.crop_scale
     weak = (
         RandomCropFlip(size, flip=flip, scale=(least, 1.0), engine=engine)
@@ -81,7 +81,7 @@ def _image_views(config: RunConfig, *, size: int) -> tuple[View, View]:
     return weak, strong
 
 
-def _engine(name: str) -> Engine:
+def views_engine(name: str) -> Engine:
     """The engine of this name, or an error where it is not installed."""
     if name == "numba" and not kernels.available():
         raise ConfigError(

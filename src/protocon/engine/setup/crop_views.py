@@ -1,0 +1,44 @@
+"""The random crops that a method asks for besides weak and strong views."""
+
+from protocon.augment.randaugment import RandAugmentView
+from protocon.augment.simclr import SimCLRView
+from protocon.augment.views import RandomCropFlip
+from protocon.engine.setup.view_factory import View, Views, views_engine
+from protocon.methods import Method
+from protocon.methods.needs import Crops
+from protocon.settings.auto import SMALL_SIDE
+from protocon.settings.config import RunConfig
+
+
+def build_crops(config: RunConfig, method: Method, views: Views, shape: tuple[int, ...]) -> list[View]:
+    """A view for each entry of the method's `crops`.
+
+    Args:
+        config: without `auto`.
+        method: asks for crops.
+        views: what embeddings get instead: they have no pixels to crop.
+        shape: of an image (C, H, W) or an embedding (D,).
+    """
+    if len(shape) == 1:
+        return [views.weak if crops.kind == "weak" else views.strong for crops in method.crops]
+    return [_crop(config, crops, side=shape[-1]) for crops in method.crops]
+
+
+def _crop(config: RunConfig, crops: Crops, *, side: int) -> View:
+    """A crop of a view's kind, whatever the weak view of these images is."""
+    views, flip, engine = config.views, bool(config.views.flip), views_engine(config.views.engine)
+    size = crops.side(side)
+    weak = RandomCropFlip(size, flip=flip, scale=crops.scale, engine=engine)
+    if crops.kind == "weak":
+        return weak
+    if views.strong == "simclr":
+        # SimCLR blurs large images only.
+        blur = 0.5 if size > SMALL_SIDE else 0.0
+        return SimCLRView(size, strength=views.simclr_strength, scale=crops.scale, flip=flip, blur=blur, engine=engine)
+    return RandAugmentView(
+        weak=weak,
+        ops=views.operations,
+        probability=views.operation_probability,
+        cutout=views.cutout,
+        engine=engine,
+    )
