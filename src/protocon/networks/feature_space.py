@@ -38,7 +38,7 @@ class FeatureSpace(nn.Module):
 
     def __init__(self, parts: Sequence[int], components: int) -> None:
         super().__init__()
-        self.parts = tuple(parts)
+        self.parts = list(parts)
         width = sum(parts)
         self.register_buffer("shift", torch.zeros(width))
         self.register_buffer("scale", torch.ones(width))
@@ -50,8 +50,8 @@ class FeatureSpace(nn.Module):
         return (self._normalised(features) - self.mean) @ self.matrix
 
     def _normalised(self, features: Tensor) -> Tensor:
-        own, *blocks = features.split(self.parts, dim=-1)
-        shifts, scales = self.shift.split(self.parts), self.scale.split(self.parts)
+        own, *blocks = torch.split(features, self.parts, dim=-1)
+        shifts, scales = torch.split(self.shift, self.parts), torch.split(self.scale, self.parts)
         done = [F.normalize(F.normalize(_root(own), dim=-1) - shifts[0], dim=-1)]
         for block, shift, scale in zip(blocks, shifts[1:], scales[1:], strict=True):
             done.append(BLOCK_WEIGHT * F.normalize(_root((block - shift) / scale), dim=-1))
