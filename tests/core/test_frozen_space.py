@@ -1,10 +1,14 @@
 """The space of frozen features, its neighbours and the mixture, each against a plain reference."""
 
+from typing import Literal
+
 import numpy as np
+import pytest
 
 from protocon.core.feature_space import feature_space, root_normalised
-from protocon.core.mixture import MixtureSettings, fit_mixture, softmax
+from protocon.core.mixture import MixtureSettings, fit_mixture
 from protocon.core.neighbours import nearest, neighbour_graph, unit_rows
+from protocon.core.softmax_regression import softmax
 
 
 def rows(count: int = 60, width: int = 9, seed: int = 0) -> np.ndarray:
@@ -70,17 +74,21 @@ def plain_mixture(
     for known in np.flatnonzero(labels >= 0):
         probs[known] = np.eye(classes)[labels[known]]
     for _ in range(settings.rounds):
-        means = np.array([np.average(points, axis=0, weights=probs[:, c] + 1e-12) for c in range(classes)])
-        variances = np.zeros(width)
+        shares = np.where(labels[:, None] >= 0, settings.label_weight, 1.0) * probs
+        means = np.array([np.average(points, axis=0, weights=shares[:, c] + 1e-12) for c in range(classes)])
+        covariance = np.zeros((width, width))
         for i in range(count):
             for c in range(classes):
-                variances += probs[i, c] * (points[i] - means[c]) ** 2 / count
-        variances = (1 - settings.shrinkage) * variances + settings.shrinkage * variances.mean()
+                covariance += shares[i, c] * np.outer(points[i] - means[c], points[i] - means[c]) / shares.sum()
+        if settings.covariance == "diagonal":
+            covariance = np.diag(np.diag(covariance))
+        level = np.trace(covariance) / width
+        inverse = np.linalg.inv((1 - settings.shrinkage) * covariance + settings.shrinkage * level * np.eye(width))
         for _ in range(settings.inner):
             new = np.zeros_like(probs)
             for i in range(count):
                 for c in range(classes):
-                    gaussian = -0.5 * ((points[i] - means[c]) ** 2 / variances).sum()
+                    gaussian = -0.5 * (points[i] - means[c]) @ inverse @ (points[i] - means[c])
                     say = sum(graph[i, j] * probs[j, c] for j in range(count))
                     score = settings.anchor * anchor[i, c] + settings.likelihood * gaussian + settings.smoothing * say
                     new[i, c] = np.exp(score) * prior[c]
@@ -90,7 +98,8 @@ def plain_mixture(
     return probs, prior
 
 
-def test_the_mixture_is_its_plain_version() -> None:
+@pytest.mark.parametrize(("covariance", "label_weight"), [("diagonal", 1.0), ("full", 5.0)])
+def test_the_mixture_is_its_plain_version(covariance: Literal["diagonal", "full"], label_weight: float) -> None:
     points = np.random.default_rng(1).normal(size=(30, 3))
     points[:15] += 1.5
     labels = np.full(30, -1)
@@ -98,7 +107,9 @@ def test_the_mixture_is_its_plain_version() -> None:
     anchor = np.log(softmax(np.random.default_rng(2).normal(size=(30, 3))))
     units = unit_rows(points)
     graph = neighbour_graph(*nearest(units, units, 4, same=True))
-    settings = MixtureSettings(rounds=3, likelihood=0.7, smoothing=2.0)
+    settings = MixtureSettings(
+        rounds=3, likelihood=0.7, smoothing=2.0, covariance=covariance, label_weight=label_weight
+    )
     probs, prior = plain_mixture(points, labels, anchor.astype(np.float64), graph.toarray(), settings)
     found = fit_mixture(points, labels, anchor, graph, settings=settings)
     np.testing.assert_allclose(found.probs, probs, atol=1e-4)

@@ -1,15 +1,18 @@
 """Classes as Gaussians among all images, labelled or not, with a linear model's opinion and the neighbours' say.
 
 z_i ∝ ŷ_i^λ · π · N(x_i; μ, Σ) · exp(β Σ_j w_ij z_j), in turns with π, μ and Σ: expectation maximisation in the
-manner of TransCLIP (Zanella et al., 2024), with an estimated prior π and Σ diagonal and shared by the classes.
+manner of TransCLIP (Zanella et al., 2024), with an estimated prior π and Σ shared by the classes.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
 
-_LEAST_VARIANCE = 1e-3
+from protocon.core.softmax_regression import softmax
+
+_MIN_VARIANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,10 @@ class MixtureSettings:
     """How far variances are pulled to their mean."""
     uniform: float = 1.0
     """Images' worth of uniform prior, as a share of N, that the estimated prior is smoothed with."""
+    label_weight: float = 1.0
+    """A labelled image counts as this many in means and covariance."""
+    covariance: Literal["diagonal", "full"] = "diagonal"
+    """Whether components vary independently within a class."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +46,14 @@ class Mixture:
     """(N, C); labelled images have their label."""
     prior: np.ndarray
     """(C,)."""
-    means: np.ndarray
-    """(C, d)."""
-    variances: np.ndarray
-    """(d,)."""
+    weights: np.ndarray
+    """Σ⁻¹μ of every class, (d, C)."""
+    offsets: np.ndarray
+    """½ μᵀΣ⁻¹μ of every class, (C,)."""
 
     def log_likelihood(self, points: np.ndarray) -> np.ndarray:
         """Logarithms of N(x; μ_c, Σ) up to a constant of each row, (n, C)."""
-        scale = 1.0 / self.variances
-        offset = 0.5 * (self.means * self.means * scale).sum(axis=1)
-        values: np.ndarray = (points * scale) @ self.means.T - offset
-        return values
+        return np.asarray(points @ self.weights - self.offsets)
 
 
 def fit_mixture(
@@ -79,29 +83,32 @@ def fit_mixture(
     probs = softmax(anchor)
     probs[known] = certain
     mixture = Mixture(probs, frequencies, np.zeros(0), np.zeros(0))
+    importance = np.ones(len(points), dtype=np.float32)
+    importance[known] = chosen.label_weight
     for _ in range(chosen.rounds):
-        means, variances = _gaussians(points, probs, chosen)
-        mixture = Mixture(probs, frequencies, means, variances)
+        mixture = Mixture(probs, frequencies, *_gaussians(points, importance[:, None] * probs, chosen))
         base = chosen.anchor * anchor + chosen.likelihood * mixture.log_likelihood(points)
         for _ in range(chosen.inner):
             probs = softmax(base + np.log(frequencies + 1e-12) + chosen.smoothing * (graph @ probs))
             probs[known] = certain
             if prior is None:
                 frequencies = (probs.mean(axis=0) + chosen.uniform / classes) / (1.0 + chosen.uniform)
-    return Mixture(probs, frequencies, mixture.means, mixture.variances)
+    return Mixture(probs, frequencies, mixture.weights, mixture.offsets)
 
 
-def _gaussians(points: np.ndarray, probs: np.ndarray, settings: MixtureSettings) -> tuple[np.ndarray, np.ndarray]:
-    """Means (C, d) and the shared variances (d,)."""
-    counts = probs.sum(axis=0)
-    means = (probs.T @ points) / (counts[:, None] + 1e-9)
-    spread = (points * points).mean(axis=0) - (counts[:, None] * means * means).sum(axis=0) / len(points)
-    variances = np.maximum(spread, _LEAST_VARIANCE)
-    return means, (1.0 - settings.shrinkage) * variances + settings.shrinkage * variances.mean()
-
-
-def softmax(scores: np.ndarray) -> np.ndarray:
-    """Rows as probabilities, float32."""
-    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
-    probs: np.ndarray = (exponentials / exponentials.sum(axis=1, keepdims=True)).astype(np.float32)
-    return probs
+def _gaussians(points: np.ndarray, shares: np.ndarray, settings: MixtureSettings) -> tuple[np.ndarray, np.ndarray]:
+    """Σ⁻¹μ (d, C) and ½ μᵀΣ⁻¹μ (C,), each image in each class as much as `shares` (N, C) says."""
+    counts, total = shares.sum(axis=0), shares.sum()
+    means = (shares.T @ points) / (counts[:, None] + 1e-9)
+    if settings.covariance == "diagonal":
+        spread = shares.sum(axis=1) @ (points * points) / total - (counts[:, None] * means * means).sum(axis=0) / total
+        variances = np.maximum(spread, _MIN_VARIANCE)
+        variances = (1.0 - settings.shrinkage) * variances + settings.shrinkage * variances.mean()
+        weights = means.T / variances[:, None]
+    else:
+        within = (points * shares.sum(axis=1)[:, None]).T @ points / total - (means.T * counts) @ means / total
+        width = len(within)
+        level = max(float(np.trace(within)) / width, _MIN_VARIANCE)
+        shrunk = (1.0 - settings.shrinkage) * within.astype(np.float64) + settings.shrinkage * level * np.eye(width)
+        weights = np.linalg.solve(shrunk, means.T.astype(np.float64)).astype(np.float32)
+    return weights, 0.5 * (means.T * weights).sum(axis=0)

@@ -22,9 +22,9 @@ class LinearClassifier:
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-    """Probabilities along the last axis."""
+    """Probabilities along the last axis, float32."""
     powers = np.exp(logits - logits.max(-1, keepdims=True))
-    return np.asarray(powers / powers.sum(-1, keepdims=True))
+    return np.asarray(powers / powers.sum(-1, keepdims=True), dtype=np.float32)
 
 
 def softmax_regression(rows: np.ndarray, targets: np.ndarray, *, penalty: float, steps: int = 100) -> LinearClassifier:

@@ -9,8 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from protocon.core.feature_space import FeatureSpace, feature_space
-from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture, softmax
+from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture
 from protocon.core.neighbours import nearest, neighbour_graph, unit_rows
+from protocon.core.softmax_regression import softmax
 from protocon.errors import DataError
 
 DIMENSIONS = 128
