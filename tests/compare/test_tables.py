@@ -16,7 +16,7 @@ from tests.compare.records import ACCURACIES, comparison
 MARKDOWN = """\
 ### Test accuracy on digits in %: mean ± standard deviation over 3 seeds
 
-| method | 2 a class | 4 a class |
+| method | 2 per class | 4 per class |
 |---|---|---|
 | fixmatch | 83.00 ± 3.00 | **97.00 ± 0.00** |
 | supervised | 71.00 ± 1.41 (n = 2) | – |
@@ -25,7 +25,7 @@ MARKDOWN = """\
 
 ### protocon minus each method on the same labels, in points: mean of the paired differences [95 % interval]
 
-| method | 2 a class | 4 a class |
+| method | 2 per class | 4 per class |
 |---|---|---|
 | fixmatch | +9.00 [+2.43, +15.57] | −1.00 [−3.48, +1.48] |
 | supervised | +21.00 [+8.29, +33.71] (n = 2) | – |
@@ -52,7 +52,7 @@ LATEX = r"""
 % Test accuracy on digits in %: mean ± standard deviation over 3 seeds; \usepackage{booktabs}
 \begin{tabular}{lcc}
 \toprule
-method & 2 a class & 4 a class \\
+method & 2 per class & 4 per class \\
 \midrule
 fixmatch & 83.00$\pm$3.00 & \textbf{97.00$\pm$0.00} \\
 supervised & 71.00$\pm$1.41 ($n$ = 2) & -- \\
@@ -65,7 +65,7 @@ protocon & \textbf{92.00$\pm$2.00} & 96.00$\pm$1.00 \\
 % protocon minus each method on the same labels, in points: mean of the paired differences [95 % interval]; \usepackage{booktabs}
 \begin{tabular}{lcc}
 \toprule
-method & 2 a class & 4 a class \\
+method & 2 per class & 4 per class \\
 \midrule
 fixmatch & +9.00 [+2.43, +15.57] & $-$1.00 [$-$3.48, +1.48] \\
 supervised & +21.00 [+8.29, +33.71] ($n$ = 2) & -- \\

@@ -50,7 +50,7 @@ def write_tables(comparison: Comparison, folder: Path) -> None:
 
 
 def accuracy_page(comparison: Comparison) -> Page:
-    """A row a method, a column a label count, as in the paper."""
+    """One row per method, one column per label count, as in the paper."""
     strong = set()
     rows = []
     for number, method in enumerate(comparison.rows):
@@ -122,7 +122,7 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def to_csv(comparison: Comparison) -> str:
-    """A line a method and label count with all that the tables say of it; nothing where there is no number.
+    """One line per method and label count with everything in the tables; an empty cell where there is no number.
 
     Accuracies and differences are shares, memory is in MiB. `difference` is ours minus the method, `delta` ours minus
     `best_baseline`, the best of the others.
@@ -213,7 +213,7 @@ def show(comparison: Comparison, console: Console) -> None:
 
 
 def _heads(comparison: Comparison) -> tuple[str, ...]:
-    return tuple(f"{labels} a class" for labels in comparison.labels)
+    return tuple(f"{labels} per class" for labels in comparison.labels)
 
 
 def _accuracy(values: Spread, seeds: int) -> str:
