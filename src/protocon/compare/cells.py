@@ -15,6 +15,7 @@ from rich.console import Console
 
 from protocon.compare.request import Cell
 from protocon.data.labels.split_file import save_split
+from protocon.data.shared_bundle import SharedBundle
 from protocon.engine.loop.epochs import peak_memory_mib
 from protocon.engine.run import fit
 from protocon.engine.setup.encode import clean_features
@@ -37,6 +38,8 @@ class Job:
     """Holds the cells' run folders."""
     log: Path
     """Takes everything that the cell prints."""
+    data: SharedBundle | None = None
+    """The data that all cells share; None where each loads its own."""
 
     def run_folder(self) -> RunFolder | None:
         """The cell's run folder, begun or finished; refuses one with other settings."""
@@ -53,7 +56,7 @@ class Job:
 
 
 def run_job(job: Job) -> None:
-    """Run a cell, or go on with it. The target of a worker process: never returns an error, exits with 1."""
+    """Run a cell, or resume it. The target of a worker process: never returns an error, exits with 1."""
     _end_with_parent()
     _print_into(job.log)
     torch.set_num_threads(1)  # so that a result does not depend on how many workers there are
@@ -61,7 +64,14 @@ def run_job(job: Job) -> None:
         if job.cell.method in REFERENCES:
             run_reference(job)
             return
-        fit(job.config, out=job.folder, name=job.cell.name, resume=True, console=Console(stderr=True, soft_wrap=True))
+        fit(
+            job.config,
+            out=job.folder,
+            name=job.cell.name,
+            resume=True,
+            console=Console(stderr=True, soft_wrap=True),
+            bundle=None if job.data is None else job.data.open(),
+        )
     except ProtoConError as error:
         sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
         sys.exit(1)
@@ -69,7 +79,7 @@ def run_job(job: Job) -> None:
 
 def run_reference(job: Job) -> None:
     """Fit and measure a reference; its folder and result have the form of a run's."""
-    bundle = load_data(job.config)
+    bundle = load_data(job.config) if job.data is None else job.data.open()
     split = choose_split(job.config, bundle.train)
     if job.config.network.frozen:  # networks learn from features there, so references do too
         session = prepare(job.config, bundle, split=split)

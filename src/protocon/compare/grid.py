@@ -1,8 +1,10 @@
 """A comparison from its request to its tables: runs what is missing, keeps what is finished."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,11 @@ from protocon.compare.request import (
     request_to_yaml,
 )
 from protocon.compare.tables import write_tables
+from protocon.data.imageset import DataBundle
+from protocon.data.shared_bundle import SharedBundle, share
 from protocon.engine.loop.checkpoint import write_bytes
+from protocon.engine.setup.encode import clean_features
+from protocon.engine.setup.fabric import build_fabric
 from protocon.engine.setup.session import choose_split, load_data, prepare
 from protocon.errors import DataError, RunError
 from protocon.references import REFERENCES
@@ -39,7 +45,7 @@ def compare(
         request: what to compare.
         out: folder of the comparison; by default runs/compare-DATA. Finished cells in it are kept, begun ones
             resumed. It takes a request that adds methods, label counts or seeds, and none that changes settings.
-        workers: processes at a time; by default one a core, or one where runs use an accelerator.
+        workers: processes at a time; by default one per core, or one where runs use an accelerator.
         console: where progress goes; standard error by default.
     """
     console = console or Console(stderr=True)
@@ -53,8 +59,9 @@ def compare(
         missing = [job for job in jobs if job.result() is None]
         errors: dict[Cell, str] = {}
         if missing:
-            check(request)
-            errors = _run(missing, len(jobs), workers or default_workers(request), console)
+            with _loaded_once(request, out, console) as data:
+                missing = [replace(job, data=data) for job in missing]
+                errors = _run(missing, len(jobs), workers or default_workers(request), console)
         comparison = Comparison(
             data=request.data,
             methods=tuple(request.configs),
@@ -102,8 +109,11 @@ def _record(job: Job, error: str | None) -> Record:
     )
 
 
-def check(request: Request) -> None:
-    """Find what would make cells fail before the first one runs: no test set, too few labels, wrong settings."""
+def check(request: Request) -> DataBundle:
+    """Find what would make cells fail before the first one runs: no test set, too few labels, wrong settings.
+
+    Returns the data, which is the same for all cells.
+    """
     first = next(iter(request.cells()))
     bundle = load_data(request.config(first))
     if bundle.test is None:
@@ -116,6 +126,36 @@ def check(request: Request) -> None:
     for method in request.configs:
         if method not in REFERENCES:
             prepare(request.config(Cell(method, request.labels_per_class[0], 0)), bundle)
+    return bundle
+
+
+def encode(request: Request, bundle: DataBundle, console: Console) -> None:
+    """Compute the features of a frozen encoder once, on all cores, before the cells that share them start."""
+    done: list[Any] = []
+    method = next(iter(request.configs))
+    for labels in request.labels_per_class:  # how many views are kept can depend on how many images have no label
+        config = request.config(Cell(method, labels, 0))
+        if not config.network.frozen or len(bundle.train.shape) == 1:
+            return
+        session = prepare(config, bundle)
+        if session.config.views not in done:
+            clean_features(session, console, build_fabric(session.config).device)
+            done.append(session.config.views)
+
+
+@contextmanager
+def _loaded_once(request: Request, out: Path, console: Console) -> Iterator[SharedBundle | None]:
+    """The data, checked and encoded, in files that all cells map: none decodes images again. Removed at the end."""
+    folder = out / ".data"
+    shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
+    try:
+        bundle = check(request)
+        encode(request, bundle, console)
+        shared = share(bundle, folder)
+        del bundle  # memory is for the cells
+        yield shared
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def check_same_splits(comparison: Comparison) -> None:
@@ -134,7 +174,7 @@ def check_same_splits(comparison: Comparison) -> None:
 
 
 def default_workers(request: Request) -> int:
-    """One process a core that this one may use; only one where runs share an accelerator."""
+    """One process per core that this one may use; only one where runs share an accelerator."""
     wanted = next(iter(request.configs.values())).run.accelerator
     present = torch.cuda.is_available() or torch.backends.mps.is_available()
     if wanted not in ("auto", "cpu") or (wanted == "auto" and present):
@@ -150,7 +190,7 @@ def _settle(out: Path, request: Request, console: Console) -> None:
         lines = conflicts(old, request)
         if lines:
             raise RunError(
-                f"{out} holds a comparison with other settings, so it cannot go on with these:\n  "
+                f"{out} holds a comparison with other settings, so it cannot continue with these:\n  "
                 + "\n  ".join(lines)
                 + "\nAsk for the same again (or more methods, label counts or seeds), or choose another --out"
             )

@@ -123,6 +123,7 @@ class _TensorSet(ImageSet):
             raise DataError(f"{name}: {len(rows)} images but {len(labels)} labels; expected one each.")
         super().__init__(name=name, class_names=class_names, labels=labels, ids=ids)
         self.tensor = rows.contiguous()
+        self.digest: str | None = None  # hash of the tensor, where somebody has made it already
         self.shape = tuple(rows.shape[1:])
         self._content = content
 
@@ -137,6 +138,7 @@ class _TensorSet(ImageSet):
     def subset(self, indices: np.ndarray) -> Self:
         chosen = super().subset(indices)
         chosen.tensor = self.read(indices)
+        chosen.digest = None
         chosen._content = None if self._content is None else _content_of_part(self._content, indices)
         return chosen
 

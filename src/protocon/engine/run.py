@@ -13,6 +13,7 @@ from rich.console import Console
 
 from protocon.base import distributed
 from protocon.base.atomic import write_bytes
+from protocon.data.imageset import DataBundle
 from protocon.data.registry import OWN
 from protocon.engine.labelling.write_outputs import draw_report
 from protocon.engine.loop.epochs import run_training
@@ -59,6 +60,7 @@ def fit(
     resume: bool | RunFolder = False,
     accept_changes: bool = False,
     console: Console | None = None,
+    bundle: DataBundle | None = None,
 ) -> dict[str, Any]:
     """Train as configured and return the run's summary.
 
@@ -69,6 +71,7 @@ def fit(
         resume: go on with the newest run of that name (True) or with this very run; a finished one is not repeated.
         accept_changes: go on although settings differ from those that the run began with, where that makes sense.
         console: where progress goes; standard error by default.
+        bundle: the data of the config, if it is loaded already.
     """
     started = time.monotonic()
     fabric = build_fabric(config)
@@ -89,7 +92,7 @@ def fit(
         return begun.folder.result()
     if resume and begun is None:
         say(f"no run {path} to resume; starting it")
-    session = _prepare(config, begun, console)
+    session = _prepare(config, begun, console, bundle)
     if begun is None:
         session = _pinned(within_budget(config, session, fabric, console, started=started))
         announce(session, console)
@@ -131,14 +134,15 @@ def _find(path: Path, config: RunConfig, resume: bool | RunFolder, *, accept_cha
     return None if found is None else carry_on(found, config, accept_changes=accept_changes)
 
 
-def _prepare(config: RunConfig, begun: Continued | None, console: Console) -> Session:
+def _prepare(config: RunConfig, begun: Continued | None, console: Console, bundle: DataBundle | None = None) -> Session:
     """A session whose settings leave nothing to choose; a resumed run's are the ones it was started with.
 
     The split is the run's own, which is refused if the data is no longer what it was.
     """
     settings = config if begun is None else begun.pinned
-    with bar(console) as progress:
-        bundle = load_data(settings, progress)
+    if bundle is None:
+        with bar(console) as progress:
+            bundle = load_data(settings, progress)
     return _pinned(prepare(settings, bundle, split_file=None if begun is None else begun.folder.split_file))
 
 

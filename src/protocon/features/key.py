@@ -26,7 +26,8 @@ def images_digest(images: ImageSet) -> str:
     """
     held: Tensor | None = getattr(images, "tensor", None)
     if held is not None:
-        return content_of(held)
+        known: str | None = getattr(images, "digest", None)
+        return known or content_of(held)
     digest = hashlib.sha256(f"{images.content()} {images.shape}".encode())
     ids = images.ids if isinstance(images.ids, StringTable) else StringTable(images.ids)
     for part in ids.buffers():
