@@ -11,18 +11,20 @@ from protocon.base.atomic import append_line
 from protocon.engine.loop.checkpoint import newest_checkpoint
 from protocon.engine.loop.tensorboard_log import ScalarLog
 from protocon.engine.run import fit, resume_run
-from protocon.errors import RunError
+from protocon.errors import DataError, RunError
 from protocon.runs.run_folder import RunFolder
+from protocon.settings.config import build_config
 from tests.engine.kills import assert_same_run
+from tests.engine.photos import SETTINGS, install, make_photos
 from tests.engine.runs import quiet
 from tests.engine.test_pins import config_for
 
-DISK = 2**20
+DISK = 2**22
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A real file system of one mebibyte."""
+    """A real file system of four mebibytes."""
     place = tmp_path / "disk"
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(place)]
@@ -64,6 +66,32 @@ def test_a_full_disk_stops_the_run_and_the_run_goes_on_once_there_is_room(
     ballast.unlink()
     fit(config, out=disk, name="run", resume=True, console=quiet())
     assert_same_run(whole, run)
+
+
+def test_a_frozen_run_stops_and_resumes_wherever_the_room_ends(
+    disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the features' cache on the same disk: in the features, the training, the model or the labels."""
+    make_photos(tmp_path)
+    install(tmp_path / "packages", monkeypatch)
+    config = build_config(
+        settings={
+            "data": {"name": "folder", "root": tmp_path / "photos", "labels": tmp_path / "labels.csv"},
+            "network": {"frozen": True},
+            "run": {"report": False},
+        },
+        overrides=SETTINGS,
+    )
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    whole = Path(fit(config, out=tmp_path / "whole", name="run", console=quiet())["run"])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(disk / "cache"))
+    for room in (8192, 65_536, 500_000):
+        ballast = fill(disk, room)
+        with pytest.raises((RunError, DataError), match="No space left on device"):
+            fit(config, out=disk, name="run", resume=True, console=quiet())
+        ballast.unlink()
+    fit(config, out=disk, name="run", resume=True, console=quiet())
+    assert_same_run(whole, disk / "run")
 
 
 def test_every_kind_of_file_says_so(disk: Path) -> None:

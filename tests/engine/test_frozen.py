@@ -25,6 +25,7 @@ from protocon.features.extract import FrozenEncoder
 from protocon.methods import METHODS
 from protocon.networks import packaged
 from protocon.networks.encoders import build_encoder
+from protocon.networks.packaged import locate
 from protocon.networks.weights import read_weights
 from protocon.runs.trained import evaluate_run, load_run
 from protocon.settings.auto import resolve_auto
@@ -246,7 +247,8 @@ def test_frozen_alone_means_the_installed_weights(place: Path) -> None:
     assert session.frozen is not None
     stem = next(iter(session.frozen.module.state_dict().values()))
     assert any(
-        t.shape == stem.shape and torch.equal(t, stem) for t in read_weights(session.config.network.weights).values()
+        t.shape == stem.shape and torch.equal(t, stem)
+        for t in read_weights(locate(session.config.network.weights)).values()
     )
 
 

@@ -13,6 +13,7 @@ import pytest
 from protocon.methods import METHODS
 from tests.engine.kills import SMALL_DIGITS, Command, assert_same_run, embeddings, moments, where, whole
 from tests.engine.layouts import save_class
+from tests.engine.photos import arguments, make_photos
 from tests.engine.zygote import ROOT, Zygote
 
 KILLS = 20
@@ -138,3 +139,20 @@ def test_every_method_survives_kills_between_any_two_steps_or_writes(
     ended = zygote.run(*command.arguments(out))
     assert ended.code == 0, ended.output
     assert_same_run(tmp_path / "whole" / "run", out / "run")
+
+
+def test_a_frozen_run_of_photos_killed_between_any_two_steps_or_writes(zygote: Zygote, tmp_path: Path) -> None:
+    """From the first byte of the features to the last of the labels; each run has a cache of its own."""
+    make_photos(tmp_path)
+    packages, quick = tmp_path / "packages", ("--resume", "auto", "report=false")
+    out, other = tmp_path / "whole", tmp_path / "killed"
+    ended = zygote.run(*arguments(tmp_path, out, *quick), at_event=-1, cache=out, packages=packages)
+    assert ended.code == 0, ended.output
+    events, again = ended.events, arguments(tmp_path, other, *quick)
+    for moment, _ in zip(moments(seed=4), range(6), strict=False):
+        ended = zygote.run(*again, at_event=int(moment * events / 2), cache=other, packages=packages)
+        if ended.code == 0:
+            break
+        assert ended.code == -signal.SIGKILL, ended.output
+    assert zygote.run(*again, cache=other, packages=packages).code == 0
+    assert_same_run(out / "run", other / "run")

@@ -67,6 +67,8 @@ class Zygote:
         at_event: int | None = None,
         before_file: str | None = None,
         once: Path | None = None,
+        cache: Path | None = None,
+        packages: Path | None = None,
     ) -> Ended:
         """`protocon ARGUMENTS`.
 
@@ -78,6 +80,8 @@ class Zygote:
             at_event: let it kill itself just before this step or file operation, counted from 0; −1 only counts.
             before_file: let it kill itself just before a file of this name, written aside, is renamed to it.
             once: send its whole process group a signal, once this file exists.
+            cache: the user's cache folder.
+            packages: where the package of a tiny encoder's weights lies, which `--frozen` then takes.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -90,6 +94,8 @@ class Zygote:
             "at_event": at_event,
             "before_file": before_file,
             "once": None if once is None else str(once),
+            "packages": None if packages is None else str(packages),
+            "cache": None if cache is None else str(cache),
         }
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
@@ -158,6 +164,12 @@ def _be_protocon(request: dict[str, Any], counter: Path) -> None:
     try:
         from protocon.cli import main
 
+        if request["packages"] is not None:
+            from tests.engine.photos import install
+
+            install(Path(request["packages"]))
+        if request["cache"] is not None:
+            os.environ["XDG_CACHE_HOME"] = request["cache"]
         watches = request["at_event"] is not None or request["before_file"] is not None
         count = _watch(request["at_event"], request["before_file"]) if watches else lambda: 0
         sys.argv = ["protocon", *request["arguments"]]

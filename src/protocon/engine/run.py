@@ -9,14 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lightning_fabric import Fabric
 from rich.console import Console
 
 from protocon.base import distributed
 from protocon.base.atomic import write_bytes
 from protocon.data.imageset import DataBundle
 from protocon.data.registry import OWN
+from protocon.engine.labelling.label_run import label_run
 from protocon.engine.labelling.write_outputs import draw_report
-from protocon.engine.loop.epochs import run_training
+from protocon.engine.loop.epochs import train_run
+from protocon.engine.loop.signals import StopSignals
 from protocon.engine.setup.announce import announce, bar, keep_record
 from protocon.engine.setup.budget import within_budget
 from protocon.engine.setup.encode import with_features
@@ -103,8 +106,28 @@ def fit(
     with distributed.reporting_lost_processes(), _held(folder, begun, session, say):
         if distributed.rank() == 0 and not folder.data_file.is_file():
             keep_record(folder, session)
-        session = with_features(session, console, fabric.device)
-        return run_training(session, fabric, folder, console)
+        return _train(session, fabric, folder, console)
+
+
+def _train(session: Session, fabric: Fabric, folder: RunFolder, console: Console) -> dict[str, Any]:
+    """Features, training, labels, report: each stage leaves on the disk what the next one needs to be resumed."""
+    with StopSignals() as signals:
+        stop = partial(
+            signals.stop_if_asked,
+            None,  # processes compute different numbers of chunks
+            during="the computation of features",
+            kept="those that are done are in the cache",
+            resume=str(folder.path),
+        )
+        session = with_features(session, console, fabric.device, after_chunk=stop)
+        trainer, result = train_run(session, fabric, folder, console, signals)
+        result |= label_run(trainer, folder, console, signals)
+    if distributed.rank() == 0:
+        folder.write_json(folder.result_file, result)
+        if session.config.run.report:
+            draw_report(folder, session, console)
+    distributed.barrier()
+    return result
 
 
 def resume_run(

@@ -79,10 +79,7 @@ class FeatureTable:
                 log.flush()
                 os.fsync(log.fileno())
         except OSError as error:
-            raise DataError(
-                f"features cannot be kept in {self.folder}: {error.strerror or error}. They take "
-                f"{self.nbytes / 2**20:.0f} MiB; choose another folder with run.cache"
-            ) from error
+            raise self._unwritable(error) from error
 
     def open(self) -> Tensor:
         """All rows (N, V, D), mapped into memory. Writing to the tensor does not reach the file."""
@@ -116,11 +113,21 @@ class FeatureTable:
         """Make the file at its full size if it is not there; returns where the numbers begin in it."""
         values = self._values()
         if values is None:
-            self.folder.mkdir(parents=True, exist_ok=True)
             aside = self.file.with_name(f".{self.file.name}.{os.getpid()}")
-            values = np.lib.format.open_memmap(aside, mode="w+", dtype=self.dtype, shape=self.shape)
-            aside.replace(self.file)
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                values = np.lib.format.open_memmap(aside, mode="w+", dtype=self.dtype, shape=self.shape)
+                aside.replace(self.file)
+            except OSError as error:
+                aside.unlink(missing_ok=True)
+                raise self._unwritable(error) from error
         return int(values.offset)
+
+    def _unwritable(self, error: OSError) -> DataError:
+        return DataError(
+            f"features cannot be kept in {self.folder}: {error.strerror or error}. They take "
+            f"{self.nbytes / 2**20:.0f} MiB; make room there, or choose another folder with run.cache"
+        )
 
 
 def _digest(values: np.ndarray) -> str:

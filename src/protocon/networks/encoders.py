@@ -9,7 +9,7 @@ from timm import create_model, list_models
 from torch import Tensor, nn
 
 from protocon.errors import ConfigError
-from protocon.networks.weights import load_encoder
+from protocon.networks.weights import find_weights, load_encoder
 from protocon.networks.wideresnet import WideResNet, parse_name
 
 _MLP = re.compile(r"mlp-(\d+)")
@@ -46,6 +46,7 @@ def build_encoder(
     input_shape: tuple[int, ...],
     pretrained: bool = False,
     weights: Path | None = None,
+    weights_sha256: str | None = None,
     norm_momentum: float = 0.1,
 ) -> Encoder:
     """Build the encoder called `name` for inputs of this shape.
@@ -54,12 +55,13 @@ def build_encoder(
         name: `wrn-DEPTH-WIDTH`, a timm model, or for embeddings `none` or `mlp-WIDTH`.
         input_shape: (channels, height, width) of images or (length,) of embeddings.
         pretrained: ask timm for its weights.
-        weights: a local file with weights instead.
+        weights: a local file with weights instead, or `package:NAME`.
+        weights_sha256: of that file; another one is refused.
         norm_momentum: BatchNorm's, for wide ResNets.
     """
     encoder = _build(name, input_shape, pretrained, norm_momentum)
     if weights is not None:
-        load_encoder(encoder.module, weights)
+        load_encoder(encoder.module, find_weights(weights, sha256=weights_sha256))
     return encoder
 
 

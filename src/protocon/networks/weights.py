@@ -1,5 +1,6 @@
 """Read an encoder's weights from a local file, whatever its names are; never runs code from it."""
 
+import hashlib
 from pathlib import Path
 
 import torch
@@ -8,15 +9,39 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from protocon.errors import ConfigError
+from protocon.networks.packaged import locate
 
 _WRAPPERS = ("state_dict", "model", "network", "teacher", "student", "encoder")
 _PREFIXES = ("module.", "encoder_q.", "encoder.", "backbone.", "base_encoder.", "model.", "_orig_mod.")
 
 
+def weights_digest(weights: Path) -> str:
+    """sha256 of the file that `network.weights` stands for."""
+    path = locate(weights)
+    if not path.is_file():
+        raise _missing(path)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def find_weights(weights: Path, *, sha256: str | None = None) -> Path:
+    """The file that `network.weights` stands for; refuses one that is not the file of that sha256."""
+    if sha256 is not None and (found := weights_digest(weights)) != sha256:
+        raise ConfigError(
+            f"the weights {weights} are not those that these settings were made with: sha256 {found[:12]}… instead of "
+            f"{sha256[:12]}…. Give the same file (network.weights), or the same version of its package"
+        )
+    return locate(weights)
+
+
+def _missing(path: Path) -> ConfigError:
+    return ConfigError(f"weights file {path} does not exist; give the path of a .safetensors or .pth file")
+
+
 def read_weights(path: Path) -> dict[str, Tensor]:
     """All tensors of a `.safetensors` file or of a torch checkpoint (read without pickle's code)."""
     if not path.is_file():
-        raise ConfigError(f"weights file {path} does not exist; give the path of a .safetensors or .pth file")
+        raise _missing(path)
     if path.suffix == ".safetensors":
         try:
             return dict(load_file(path))

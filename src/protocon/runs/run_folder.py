@@ -71,6 +71,11 @@ class RunFolder:
         return self.path / "cross_check.csv"
 
     @property
+    def held_out(self) -> Path:
+        """Finished groups of held-out labels, for a run that is interrupted among them."""
+        return self.path / "held_out"
+
+    @property
     def labels_file(self) -> Path:
         """The label of every image, and whether to look at it."""
         return self.path / "labels.csv"
@@ -167,7 +172,7 @@ class RunFolder:
 
     def unfinished(self) -> list[Path]:
         """Files that a killed process had begun to write."""
-        return [*self.path.glob(unfinished_name("*")), *self.checkpoints.glob(unfinished_name("*"))]
+        return [*self.path.glob(unfinished_name("*")), *self.path.glob(f"*/{unfinished_name('*')}")]
 
     def clear_unfinished(self) -> None:
         """Remove them: they never got their names, so nobody will ask for them."""

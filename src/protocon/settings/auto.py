@@ -11,6 +11,7 @@ from protocon.data.registry import OWN
 from protocon.errors import ConfigError
 from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
 from protocon.networks import packaged
+from protocon.networks.weights import weights_digest
 from protocon.settings.config import RunConfig
 
 Choose = Callable[[str, str, object, str], None]
@@ -73,8 +74,7 @@ def _with_packaged_weights(config: RunConfig, reasons: dict[str, str], *, channe
     network = config.network
     if not network.frozen or network.pretrained or network.weights or network.encoder not in ("auto", packaged.ENCODER):
         return config
-    file = packaged.packaged_weights()
-    if file is None:
+    if packaged.packaged_weights() is None:
         return config
     if channels != packaged.CHANNELS:
         raise ConfigError(
@@ -83,9 +83,17 @@ def _with_packaged_weights(config: RunConfig, reasons: dict[str, str], *, channe
             "network.pretrained=true)"
         )
     reasons["network.encoder"] = f"{packaged.ENCODER} (frozen encoder; its ImageNet weights are installed)"
-    return config.model_copy(
-        update={"network": network.model_copy(update={"encoder": packaged.ENCODER, "weights": file})}
-    )
+    chosen = {"encoder": packaged.ENCODER, "weights": packaged.package_name()}
+    return config.model_copy(update={"network": network.model_copy(update=chosen)})
+
+
+def _with_digest(config: RunConfig) -> RunConfig:
+    """The digest of the encoder's weights beside their name."""
+    network = config.network
+    if network.weights is None or network.weights_sha256 is not None:
+        return config
+    digest = weights_digest(network.weights)
+    return config.model_copy(update={"network": network.model_copy(update={"weights_sha256": digest})})
 
 
 def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int, classes: int | None) -> None:
@@ -191,6 +199,7 @@ def resolve_auto(
     if config.network.frozen:
         config = config if embeddings else _with_packaged_weights(config, reasons, channels=shape[0])
         _choose_for_features(choose, config, unlabelled=unlabelled, classes=classes)
+    config = _with_digest(config)
     if embeddings:
         choose("network", "encoder", "mlp-512" if shape[0] >= _WIDE else "mlp-128", f"{kind} of {shape[0]}")
     else:

@@ -103,7 +103,9 @@ class NetworkConfig(_Section):
     pretrained: bool = False
     """Ask timm for pretrained weights."""
     weights: Path | None = None
-    """Local file with encoder weights."""
+    """Local file with encoder weights, or `package:NAME` for those of an installed package."""
+    weights_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    """Digest of that file, recorded when a run starts; a resumed run refuses any other file."""
     frozen: bool = False
     """Leave the encoder's weights as they are: features of several views of every image are computed once and kept on
     disk, and only the heads train. Minutes instead of hours; needs pretrained weights."""

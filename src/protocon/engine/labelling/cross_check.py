@@ -1,43 +1,60 @@
-"""How far labels can be trusted where nobody knows the truth: each given label is hidden once, and looked for again.
+"""How far labels can be trusted where nobody knows the truth: each given label is held out once, and predicted.
 
 The labels are dealt into a few groups. For each group the run is repeated as if its labels had not been given, and what
-it then says of those images is held against what the person had said. That is cheap where only heads are trained.
+it then says of those images is compared with what the person had said. That is cheap where only heads are trained.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from lightning_fabric import Fabric
 from rich.console import Console
 
+from protocon.base import distributed
 from protocon.data.labels.label_split import Split
+from protocon.engine.labelling.group_files import Found, group_key, load_group, save_group
 from protocon.engine.labelling.held_out import HiddenLabels, without_groups
 from protocon.engine.labelling.judgement import judge
 from protocon.engine.labelling.triage import disputes
+from protocon.engine.loop.signals import StopSignals
 from protocon.engine.loop.trainer import build_trainer, train_in_memory
 from protocon.engine.setup.session import Session, prepare
+from protocon.runs.run_folder import RunFolder
 
 
-def hide_labels(session: Session, fabric: Fabric, console: Console) -> HiddenLabels | None:
+def held_out_splits(session: Session) -> list[Split]:
+    """The run's split without each group of labels; empty where that is not asked for or not possible."""
+    groups = int(session.config.run.cross_check)
+    return list(without_groups(session.split, groups)) if groups else []
+
+
+def hold_out(
+    session: Session, fabric: Fabric, folder: RunFolder, console: Console, signals: StopSignals
+) -> HiddenLabels | None:
     """Repeat the run once for each group of labels, without them; None where it is not asked for or not possible.
 
-    All processes take part. Nothing is written, and the session is left as it is.
+    All processes take part. The session is left as it is; groups that an earlier process has finished are not repeated.
 
     Args:
         session: with its features, if its encoder is frozen; its settings leave nothing to choose.
         fabric: for the device.
+        folder: of the run, which keeps finished groups.
         console: for progress.
+        signals: say when to stop.
     """
-    groups = int(session.config.run.cross_check)
-    if groups == 0:
-        return None
-    splits = list(without_groups(session.split, groups))
+    splits = held_out_splits(session)
     if not splits:
         return None
-    parts = []
+    parts: list[Found] = []
     for number, split in enumerate(splits, start=1):
-        title = f"labels hidden {number}/{len(splits)}"
-        parts.append(_found_again(_session_with(session, split), session.split, fabric, console, title))
+        file, key = folder.held_out / f"group-{number:02d}.json", group_key(session.config, split)
+        kept = fabric.broadcast(load_group(file, key) if distributed.rank() == 0 else None, src=0)
+        if kept is None:
+            kept = _found(session, split, fabric, console, signals, folder, f"held-out labels {number}/{len(splits)}")
+            if distributed.rank() == 0:
+                save_group(file, key, kept)
+        parts.append(kept)
     rows = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
     order = np.argsort(rows[0], kind="stable")
     position, given, found, confidence, undisputed = (column[order] for column in rows)
@@ -51,16 +68,30 @@ def _session_with(session: Session, split: Split) -> Session:
     return replace(fresh, frozen=session.frozen, features=session.features, views=session.views)
 
 
-def _found_again(
-    session: Session, whole: Split, fabric: Fabric, console: Console, title: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Positions of the labels that this session does not have, and what it finds there after training."""
+def _found(
+    whole: Session,
+    split: Split,
+    fabric: Fabric,
+    console: Console,
+    signals: StopSignals,
+    folder: RunFolder,
+    title: str,
+) -> Found:
+    """Train without a group of labels, and say what is found at their images."""
+    session = _session_with(whole, split)
     trainer = build_trainer(session, fabric)
-    train_in_memory(trainer, console, title=title)
+    stop = partial(
+        signals.stop_if_asked,
+        fabric.device,
+        during=title,
+        kept="the model, its labels and the groups before this one are saved",
+        resume=str(folder.path),
+    )
+    train_in_memory(trainer, console, title=title, after_epoch=stop)
     averaged = trainer.evaluated
     judged = judge(session, lambda images: trainer.predict(averaged, images))
-    position = np.setdiff1d(whole.labelled, session.split.labelled)
-    given = whole.labels[np.searchsorted(whole.labelled, position)]
+    position = np.setdiff1d(whole.split.labelled, split.labelled)
+    given = whole.split.labels[np.searchsorted(whole.split.labelled, position)]
     refined = judged.refined
     undisputed = disputes(judged)[position] == 0
     return position, given, refined.label[position], refined.confidence[position], undisputed

@@ -1,4 +1,4 @@
-"""A run from its first or newest epoch to the files that it leaves behind."""
+"""The epochs of a run, from the first or from its newest checkpoint, and what they add up to."""
 
 import json
 import sys
@@ -12,8 +12,7 @@ from lightning_fabric import Fabric
 from rich.console import Console
 
 from protocon.base import distributed
-from protocon.engine.labelling.cross_check import hide_labels
-from protocon.engine.labelling.write_outputs import append_classes, draw_report, save_model, write_outcome
+from protocon.engine.labelling.write_outputs import append_classes
 from protocon.engine.loop.display import Display
 from protocon.engine.loop.guards import Guards, stopped_row
 from protocon.engine.loop.rank_check import check_same_start
@@ -26,8 +25,18 @@ from protocon.errors import TrainingError
 from protocon.runs.run_folder import RunFolder
 
 
-def run_training(session: Session, fabric: Fabric, folder: RunFolder, console: Console) -> dict[str, Any]:
-    """Train to the end, resuming from the folder's newest checkpoint, and write the run's files."""
+def train_run(
+    session: Session, fabric: Fabric, folder: RunFolder, console: Console, signals: StopSignals
+) -> tuple[Trainer, dict[str, Any]]:
+    """Train to the end, resuming from the folder's newest checkpoint; returns the trained state and the run's summary.
+
+    Args:
+        session: complete.
+        fabric: for the device.
+        folder: of the run.
+        console: for progress.
+        signals: say when to stop.
+    """
     started = time.monotonic()
     trainer = build_trainer(session, fabric)
     config, resolved = session.config, session.resolved
@@ -48,22 +57,9 @@ def run_training(session: Session, fabric: Fabric, folder: RunFolder, console: C
     with (
         display,
         ScalarLog(folder.path, enabled=writes and config.run.tensorboard, first_epoch=start.epoch) as scalars,
-        StopSignals() as signals,
     ):
         _train_epochs(trainer, folder, start, display=display, scalars=scalars, signals=signals)
-    result = summarise(trainer, folder, time.monotonic() - started)
-    averaged = trainer.evaluated
-    hidden = hide_labels(session, fabric, console)
-    result |= write_outcome(
-        folder, session, lambda images: trainer.predict(averaged, images), hidden=hidden, writes=writes
-    )
-    if writes:
-        save_model(folder.model_file, session.complete(averaged), session)
-        folder.write_json(folder.result_file, result)
-        if config.run.report:
-            draw_report(folder, session, console)
-    distributed.barrier()
-    return result
+    return trainer, summarise(trainer, folder, time.monotonic() - started)
 
 
 def _train_epochs(

@@ -14,7 +14,7 @@ from protocon.engine.loop.checkpoint import Checkpoint, load_checkpoint, newest_
 from protocon.engine.loop.guards import Guards
 from protocon.engine.loop.learners import holds_weights
 from protocon.engine.loop.meter import EpochMeter
-from protocon.engine.loop.signals import StopSignals
+from protocon.engine.loop.signals import StopSignals, stopped
 from protocon.errors import RunError, RunStopped, TrainingError
 from protocon.runs.run_folder import RunFolder
 
@@ -149,13 +149,7 @@ class Saver:
         self._saved = time.monotonic()
 
     def _stopped(self, place: str) -> RunStopped:
-        received = self._signals.received
-        by = received.name if received else "another process"
-        return RunStopped(
-            f"stopped by {by} after {place}; all of it is saved. "
-            f"Go on with: protocon train --resume {self._folder.path}",
-            signal=int(received) if received else 15,
-        )
+        return stopped(self._signals.received, f"after {place}; all of it is saved", self._folder.path)
 
 
 def _refuse_broken(state: dict[str, dict[str, Any]], step: int) -> None:

@@ -6,6 +6,11 @@ import time
 from types import FrameType, TracebackType
 from typing import Any
 
+import torch
+
+from protocon.base import distributed
+from protocon.errors import RunStopped
+
 _NAMES = ("SIGTERM", "SIGINT", "SIGUSR1")
 """A spot instance's notice, Ctrl-C, and what SLURM sends ahead of a time limit if asked to."""
 _PATIENCE_SECONDS = 2.0
@@ -38,9 +43,31 @@ class StopSignals:
             signal.signal(number, handler)
         self._before.clear()
 
+    def stop_if_asked(self, device: torch.device | None, *, during: str, kept: str, resume: str) -> None:
+        """End the run if any process was asked to stop.
+
+        Args:
+            device: for processes to agree on, which all call this together; None asks this process alone.
+            during: what is interrupted.
+            kept: what is saved of it.
+            resume: the run's folder.
+        """
+        asked = 1 if self.received else 0
+        if asked if device is None else distributed.largest(asked, device):
+            raise stopped(self.received, f"during {during}; {kept}", resume)
+
     def _note(self, number: int, _frame: FrameType | None) -> None:
         now = time.monotonic()
         if self.received is None:
             self.received, self._at = signal.Signals(number), now
         elif number == signal.SIGINT and now - self._at > _PATIENCE_SECONDS:
             raise KeyboardInterrupt
+
+
+def stopped(received: signal.Signals | None, place: str, run: object) -> RunStopped:
+    """What a run that was asked to stop ends with: where, what is saved, and how to resume it."""
+    by = received.name if received else "another process"
+    return RunStopped(
+        f"stopped by {by} {place}. Resume with: protocon train --resume {run}",
+        signal=int(received) if received else int(signal.SIGTERM),
+    )

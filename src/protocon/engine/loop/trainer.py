@@ -225,7 +225,9 @@ def build_trainer(session: Session, fabric: Fabric) -> Trainer:
     return Trainer(session, fabric, learners, loader, make_batch, session.hidden_truth.to(device))
 
 
-def train_in_memory(trainer: Trainer, console: Console, *, title: str) -> None:
+def train_in_memory(
+    trainer: Trainer, console: Console, *, title: str, after_epoch: Callable[[], None] = lambda: None
+) -> None:
     """All epochs, without evaluations, checkpoints or logs."""
     resolved = trainer.session.resolved
     display = Display(
@@ -234,3 +236,4 @@ def train_in_memory(trainer: Trainer, console: Console, *, title: str) -> None:
     with display:
         for epoch in range(resolved.total_epochs):
             display.epoch(epoch + 1, trainer.train_epoch(epoch, display, meter=trainer.meter(epoch)))
+            after_epoch()

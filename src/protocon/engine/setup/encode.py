@@ -1,7 +1,8 @@
 """A run on a frozen encoder: its features, from the cache or computed, in the place of images."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -18,11 +19,20 @@ from protocon.features.key import default_cache
 from protocon.features.reduce import principal_components, reduced
 
 
-def with_features(session: Session, console: Console, device: torch.device) -> Session:
-    """The session with the features that its frozen encoder gives; any other session as it is."""
+def with_features(
+    session: Session, console: Console, device: torch.device, *, after_chunk: Callable[[], None] = lambda: None
+) -> Session:
+    """The session with the features that its frozen encoder gives; any other session as it is.
+
+    Args:
+        session: the run.
+        console: for progress.
+        device: where to compute them.
+        after_chunk: called whenever a part of them is in the cache; may raise.
+    """
     if session.frozen is None:
         return session
-    train, test = _encoded(session, session.frozen.to(device), console)
+    train, test = _encoded(session, session.frozen.to(device), console, after_chunk)
     components = len(session.network.mean)
     reduction = principal_components(train, components)
     features = Features(reduced(train, reduction), None if test is None else reduced(test, reduction), reduction)
@@ -33,7 +43,7 @@ def clean_features(session: Session, console: Console, device: torch.device) -> 
     """The data as embeddings, for classifiers that take plain rows: what a frozen encoder says of the clean images."""
     if session.frozen is None:
         return session.bundle
-    train, test = _encoded(session, session.frozen.to(device), console)
+    train, test = _encoded(session, session.frozen.to(device), console, lambda: None)
     return replace(session.bundle, train=_plain(train), test=None if test is None else _plain(test))
 
 
@@ -42,7 +52,9 @@ def _plain(views: CachedViews) -> FeatureArray:
     return FeatureArray(rows, views.labels, views.class_names, name=views.name, ids=views.ids, content=views.content())
 
 
-def _encoded(session: Session, encoder: FrozenEncoder, console: Console) -> tuple[CachedViews, CachedViews | None]:
+def _encoded(
+    session: Session, encoder: FrozenEncoder, console: Console, after_chunk: Callable[[], None]
+) -> tuple[CachedViews, CachedViews | None]:
     """All views of the training images and the clean one of the test images, as features.
 
     The views' draws do not depend on the run's seed, so that runs of all seeds and methods share one computation.
@@ -50,13 +62,19 @@ def _encoded(session: Session, encoder: FrozenEncoder, console: Console) -> tupl
     config, bundle = session.config, session.bundle
     cache = (config.run.cache or default_cache()).expanduser()
     views = image_views(config, shape=bundle.train.shape)
-    train = cached_views(bundle.train, encoder, views, cache=cache, console=console)
-    test = None if bundle.test is None else cached_views(bundle.test, encoder, [CLEAN], cache=cache, console=console)
-    return train, test
+    cached = partial(cached_views, encoder=encoder, cache=cache, console=console, after_chunk=after_chunk)
+    train = cached(bundle.train, views=views)
+    return train, None if bundle.test is None else cached(bundle.test, views=[CLEAN])
 
 
 def cached_views(
-    images: ImageSet, encoder: FrozenEncoder, views: Sequence[View], *, cache: Path, console: Console
+    images: ImageSet,
+    encoder: FrozenEncoder,
+    views: Sequence[View],
+    *,
+    cache: Path,
+    console: Console,
+    after_chunk: Callable[[], None] = lambda: None,
 ) -> CachedViews:
     """Features of these views of these images. Processes share the work; what is in the cache is not computed again.
 
@@ -66,6 +84,7 @@ def cached_views(
         views: what to compute, in order.
         cache: folder that holds tables of features.
         console: for progress.
+        after_chunk: called whenever a part of them is in the cache; may raise.
     """
     table = feature_table(images, encoder, views, seed=0, cache=cache)
     missing = table.missing()
@@ -84,7 +103,12 @@ def cached_views(
         world = distributed.world_size()
         with FeatureProgress(console, title="features", total=len(images), ready=done) as progress:
             own = missing[distributed.rank() :: world]
-            fill(table, images, encoder, views, seed=0, chunks=own, done=lambda n: progress.add(n * world))
+
+            def kept_chunk(count: int) -> None:
+                progress.add(count * world)
+                after_chunk()
+
+            fill(table, images, encoder, views, seed=0, chunks=own, done=kept_chunk)
         distributed.barrier()
         # Processes on another machine wrote to a disk of their own: what is not on this one is computed here.
         fill(table, images, encoder, views, seed=0, chunks=table.missing(), done=lambda _: None)

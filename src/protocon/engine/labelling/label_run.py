@@ -1,0 +1,85 @@
+"""From a trained network to the run's labels: model and labels first, then the check, then what may be accepted."""
+
+import math
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from protocon.base import distributed
+from protocon.data.imageset import ImageSet
+from protocon.engine.labelling.class_stats import cluster_facts
+from protocon.engine.labelling.cross_check import held_out_splits, hold_out
+from protocon.engine.labelling.held_out import HiddenLabels, write_hidden
+from protocon.engine.labelling.judgement import judge
+from protocon.engine.labelling.label_files import labels_that_look_wrong, write_labels, write_opinions
+from protocon.engine.labelling.triage import Judgement, measure, sort_images
+from protocon.engine.labelling.write_outputs import save_model, triage_threshold
+from protocon.engine.loop.metrics import confusion
+from protocon.engine.loop.signals import StopSignals
+from protocon.engine.loop.trainer import Trainer
+from protocon.engine.setup.session import Session
+from protocon.runs.run_folder import RunFolder
+from protocon.types import Outputs
+
+
+def label_run(trainer: Trainer, folder: RunFolder, console: Console, signals: StopSignals) -> dict[str, Any]:
+    """Write model, labels and the numbers behind the report; returns what the summary says of the labels.
+
+    The model and labels.csv are on the disk before the held-out runs begin, so that a run which is interrupted among
+    these has both; nothing counts as accepted there, since acceptance rests on the check. All processes take part.
+
+    Args:
+        trainer: after its last epoch.
+        folder: of the run.
+        console: for progress.
+        signals: say when to stop.
+    """
+    session, writes = trainer.session, distributed.rank() == 0
+    averaged = trainer.evaluated
+
+    def predict(images: ImageSet) -> Outputs:
+        return trainer.predict(averaged, images)
+
+    judged = judge(session, predict)
+    tested = None if session.bundle.test is None else predict(session.bundle.test)
+    if writes:
+        save_model(folder.model_file, session.complete(averaged), session)
+        _write_facts(folder, session, tested)
+        write_opinions(folder.opinions_file, session.bundle.train, judged)
+        if held_out_splits(session):
+            write_labels(folder.labels_file, session.bundle.train, judged, sort_images(judged, math.inf))
+    return _accept(folder, session, judged, hold_out(session, trainer.fabric, folder, console, signals), writes=writes)
+
+
+def _accept(
+    folder: RunFolder, session: Session, judged: Judgement, hidden: HiddenLabels | None, *, writes: bool
+) -> dict[str, Any]:
+    """labels.csv with what can be accepted, and cross_check.csv with what that rests on."""
+    threshold, images = triage_threshold(session), session.bundle.train
+    triage = sort_images(judged, threshold, held_out=hidden)
+    if writes:
+        if hidden is not None:
+            write_hidden(folder.cross_check_file, hidden, images, threshold)
+        write_labels(folder.labels_file, images, judged, triage)
+    measured: dict[str, Any] = {
+        "triage": measure(judged, triage),
+        "labels_that_look_wrong": labels_that_look_wrong(images, judged, triage),
+    }
+    return measured if hidden is None else measured | {"cross_check": hidden.summary(threshold)}
+
+
+def _write_facts(folder: RunFolder, session: Session, tested: Outputs | None) -> None:
+    """evaluation.json and clusters.json, where there is a test set and where the method has clusters."""
+    test, names = session.bundle.test, session.bundle.train.class_names
+    if tested is not None and test is not None:
+        labels = torch.from_numpy(test.labels.copy())
+        content = {
+            "images": int((labels >= 0).sum()),
+            "class_names": list(names),
+            "confusion": confusion(tested.logits, labels),
+        }
+        folder.write_json(folder.evaluation_file, content)
+    facts = cluster_facts(session.method.held(), names)
+    if facts is not None:
+        folder.write_json(folder.clusters_file, session.method.summary() | facts)
