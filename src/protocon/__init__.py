@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from protocon.estimator.classifier import ProtoConClassifier
     from protocon.export.export_run import export_run
     from protocon.methods import METHODS
+    from protocon.picking.pick import pick
     from protocon.runs.trained import load_run
     from protocon.settings.config import RunConfig, build_config
 
@@ -27,6 +28,7 @@ __all__ = [
     "export_run",
     "fit",
     "load_run",
+    "pick",
 ]
 
 _HOMES = {
@@ -38,6 +40,7 @@ _HOMES = {
     "export_run": "protocon.export.export_run",
     "fit": "protocon.engine.run",
     "load_run": "protocon.runs.trained",
+    "pick": "protocon.picking.pick",
 }
 
 

@@ -16,7 +16,7 @@ _SMALL = 40
 """Up to this side PNG is as small as JPEG, and exact."""
 
 
-def thumbnails(images: ImageSet, names: Sequence[str], *, budget: int) -> dict[str, str]:
+def thumbnails(images: ImageSet, names: Sequence[str], *, budget: int, side: int = SIDE) -> dict[str, str]:
     """A data URI for each name that the set has and that can be read, in their order until `budget` bytes are used."""
     wanted = set(names)
     places = {name: position for position, name in enumerate(images.ids) if name in wanted}
@@ -29,15 +29,15 @@ def thumbnails(images: ImageSet, names: Sequence[str], *, budget: int) -> dict[s
             pixels = images.read(np.array([places[name]]))[0].numpy()
         except (ProtoConError, OSError):
             continue  # gone or damaged since; the page shows its name alone
-        found[name] = data_uri(pixels)
+        found[name] = data_uri(pixels, side=side)
         used += len(found[name])
     return found
 
 
-def data_uri(pixels: np.ndarray) -> str:
+def data_uri(pixels: np.ndarray, *, side: int = SIDE) -> str:
     """A uint8 image (1 or 3, H, W) as PNG, or JPEG where it is larger."""
     image = Image.fromarray(pixels[0] if len(pixels) == 1 else np.ascontiguousarray(pixels.transpose(1, 2, 0)))
-    image.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS)
+    image.thumbnail((side, side), Image.Resampling.LANCZOS)
     content = io.BytesIO()
     kind = "png" if max(image.size) <= _SMALL else "jpeg"
     image.save(content, format=kind, **({"optimize": True} if kind == "png" else {"quality": 80}))

@@ -50,6 +50,7 @@ def match_labels(
     *,
     skipped: Sequence[SkippedFile] = (),
     root: Path | None = None,
+    least: int = 2,
 ) -> Matched:
     """Give each file its label.
 
@@ -59,6 +60,7 @@ def match_labels(
         files: names of the images, or ids of embeddings.
         skipped: files that are there but not used, with the reason.
         root: the files' folder: a row may also name a file by its full path.
+        least: fewer classes than this are an error.
     """
     places = {normal(name): place for place, name in enumerate(files)}
     warnings = [f"{source}, {problem}; the row is not used" for problem in table.problems]
@@ -75,7 +77,7 @@ def match_labels(
     chosen = {place: said.labels() for place, said in given.items()}
     one = {place: labels.pop() for place, labels in chosen.items() if len(labels) == 1}
     class_names = sorted_names(set(one.values()))
-    _need_two(source, class_names, warnings)
+    _need_classes(source, class_names, warnings, least)
     warnings += _about_single(source, one, given)
     numbers = {class_name: number for number, class_name in enumerate(class_names)}
     labels = np.full(len(files), UNKNOWN, dtype=np.int64)
@@ -93,8 +95,8 @@ def _relative(file: str, root: Path | None) -> str:
     return normal(file)
 
 
-def _need_two(source: str, class_names: tuple[str, ...], warnings: list[str]) -> None:
-    if len(class_names) >= 2:
+def _need_classes(source: str, class_names: tuple[str, ...], warnings: list[str], least: int) -> None:
+    if len(class_names) >= least:
         return
     found = f"{len(class_names)} class{'es' if not class_names else ''}"
     text = f"{source} names {found} ({some(list(class_names)) or 'no label is filled in'}); expected at least two."

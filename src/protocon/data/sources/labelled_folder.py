@@ -29,7 +29,7 @@ def folder(options: SourceOptions) -> DataBundle:
     images, skipped = sort_out(store.files())
     if not images:
         raise wrong_place(root, "folder", _EXPECTED)
-    table, source, own = _labels(root, store, options)
+    table, source, own = find_labels(root, store, options)
     skipped = [SkippedFile(s.path, "the labels file") if s.path == own else s for s in skipped]
     matched = match_labels(
         source,
@@ -43,7 +43,12 @@ def folder(options: SourceOptions) -> DataBundle:
     return make_bundle(listing, options, own=True)
 
 
-def _labels(root: Path, store: FileStore, options: SourceOptions) -> tuple[LabelTable, str, str | None]:
+def has_labels_file(root: Path, store: FileStore) -> bool:
+    """Whether there is a labels.csv at the top of the folder or archive."""
+    return (root / LABELS_FILE).is_file() if root.is_dir() else any(e.path == LABELS_FILE for e in store.files())
+
+
+def find_labels(root: Path, store: FileStore, options: SourceOptions) -> tuple[LabelTable, str, str | None]:
     """The labels, what messages call their file, and its path within the store if it lies there."""
     if options.labels is None and not root.is_dir():
         inside = [entry.path for entry in store.files() if entry.path == LABELS_FILE]

@@ -1,0 +1,40 @@
+"""A folder or zip of images of which nothing needs to be known: what there is before the first label."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from protocon.data.files.decode_all import Members
+from protocon.data.files.file_report import SkippedFile
+from protocon.data.files.places import need_root, open_store, wrong_place
+from protocon.data.imageset import UNKNOWN, DataBundle
+from protocon.data.labels.label_match import match_labels
+from protocon.data.source_options import FILE_OPTIONS, SourceOptions
+from protocon.data.sources.labelled_folder import find_labels, has_labels_file
+from protocon.data.sources.listing import FileListing, make_bundle, sort_out
+
+_EXPECTED = "image files, in any folders"
+
+
+def unlabelled_folder(options: SourceOptions) -> DataBundle:
+    """Images anywhere below root (a folder or a zip), with the labels that there are: none, one or many.
+
+    Labels come from the option `labels`, or from labels.csv in root; folders say nothing. No source of `DATASETS`, for
+    nothing can be trained on it before there are labels.
+    """
+    options.accept_only("unlabelled folder", *FILE_OPTIONS, "labels")
+    root = need_root(options, "unlabelled folder", _EXPECTED)
+    store = open_store(root, "unlabelled folder", _EXPECTED)
+    images, skipped = sort_out(store.files())
+    if not images:
+        raise wrong_place(root, "unlabelled folder", _EXPECTED)
+    labels, names, warnings = np.full(len(images), UNKNOWN), tuple[str, ...](), list[str]()
+    if options.labels is not None or has_labels_file(root, store):
+        table, source, own = find_labels(root, store, options)
+        skipped = [SkippedFile(s.path, "the labels file") if s.path == own else s for s in skipped]
+        files = [entry.path for entry in images]
+        matched = match_labels(source, table, files, skipped=skipped, root=root, least=0)
+        labels, names, warnings = matched.labels, matched.class_names, matched.warnings
+    listing = FileListing("unlabelled folder", store, names, Members(images, labels), None, skipped, warnings)
+    bad_files = "skip" if options.bad_files == "auto" else options.bad_files
+    return make_bundle(listing, replace(options, bad_files=bad_files))
