@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from protocon.base.draws import integers, normal, permutation
-from protocon.methods import METHODS, Method, Problem
+from protocon.methods import METHODS, Method, Problem, Samples
 from protocon.methods.base import Forward
 from protocon.types import Batch, Outputs, Progress, Step
 
@@ -60,7 +60,23 @@ def problem() -> Problem:
 def build(name: str, **settings: Any) -> Method:
     """A method of METHODS by its name, with these settings."""
     method = METHODS[name]
-    return method(method.Config(**settings), problem())
+    built = method(method.Config(**settings), problem())
+    if built.uses_samples:
+        built.prepare(samples())
+    return built
+
+
+def samples() -> Samples:
+    """The whole set: labelled images first."""
+    centres, targets = 0.8 * gaussian(7, CLASSES), problem().labelled_targets
+    labelled = centres[targets] + gaussian(9, LABELLED)
+    unlabelled = centres[torch.arange(SAMPLES) % CLASSES] + gaussian(8, SAMPLES)
+    return Samples(
+        views=torch.cat([labelled, unlabelled])[:, None],
+        labelled=torch.arange(LABELLED),
+        targets=targets,
+        unlabelled=LABELLED + torch.arange(SAMPLES),
+    )
 
 
 def progress(step: int) -> Progress:

@@ -69,7 +69,8 @@ def test_state_is_persistent_buffers_only(name: str) -> None:
     run.advance(2 * STEPS_PER_EPOCH)
     assert not list(run.method.parameters())
     assert set(dict(run.method.named_buffers())) == set(run.method.state_dict()) == set(fresh)
-    assert same_state(fresh, snapshot(run.method)) == (not fresh)  # what is kept is kept for a reason
+    written_before = METHODS[name].uses_samples
+    assert same_state(fresh, snapshot(run.method)) == (not fresh or written_before)  # what is kept is kept for a reason
     for part in run.method.modules():
         loose = [k for k, v in vars(part).items() if isinstance(v, Tensor | list | deque | np.ndarray)]
         assert not loose

@@ -4,11 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from protocon.methods.base import Method, MethodConfig, Problem
+    from protocon.methods.base import Method, MethodConfig, Problem, Samples
 
 # Name on the command line: module of this package, and class in it.
 _TABLE = {
     "protocon": "protocon:ProtoCon",
+    "protocon-frozen": "protocon_frozen:ProtoConFrozen",
     "supervised": "supervised:Supervised",
     "pseudo-label": "pseudolabel:PseudoLabel",
     "fixmatch": "fixmatch:FixMatch",
@@ -28,7 +29,7 @@ METHOD_NAMES = tuple(_TABLE)
 METHODS: dict[str, type["Method"]]
 """Every method by its name."""
 
-__all__ = ["METHODS", "METHOD_NAMES", "Method", "MethodConfig", "Problem"]
+__all__ = ["METHODS", "METHOD_NAMES", "Method", "MethodConfig", "Problem", "Samples"]
 
 
 def _load(place: str) -> type["Method"]:

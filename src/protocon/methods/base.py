@@ -56,6 +56,20 @@ class Problem:
     seed: int = 0
 
 
+@dataclass(frozen=True)
+class Samples:
+    """The whole training set as features that do not change, for methods that look at all of it before training."""
+
+    views: Tensor
+    """Features of every image's views, (N + M, V, d), the clean one first."""
+    labelled: Tensor
+    """Positions of the labelled images, (M,) int64."""
+    targets: Tensor
+    """Their classes, (M,) int64."""
+    unlabelled: Tensor
+    """Positions of the unlabelled images, (N,) int64."""
+
+
 class Method(nn.Module):
     """Base of all methods. Holds buffers only, is never wrapped for distribution.
 
@@ -71,6 +85,8 @@ class Method(nn.Module):
     """Whether the network needs the projector h."""
     uses_labels: ClassVar[bool] = True
     """Whether it learns from labels. If not (pre-training), all images are unlabelled and no classes are predicted."""
+    uses_samples: ClassVar[bool] = False
+    """Whether `prepare` must see the features of the whole training set before the first step."""
     uses_unlabelled: ClassVar[bool] = True
     """Whether views of unlabelled images are needed at all."""
     weak_view: ClassVar[bool] = True
@@ -88,6 +104,9 @@ class Method(nn.Module):
         super().__init__()
         self.settings = config
         self.problem = problem
+
+    def prepare(self, samples: Samples) -> None:
+        """Look at all features before training, where `uses_samples` is set; the same samples give the same state."""
 
     def step(self, network: Forward, teacher: Forward, batch: Batch, progress: Progress) -> Step:
         """Losses of one batch. Reads the method's state, changes nothing."""

@@ -26,6 +26,7 @@ from protocon.engine.loop.metrics import accuracy, predict_set
 from protocon.engine.loop.rank_check import check_same_state
 from protocon.engine.setup.crop_views import build_crops
 from protocon.engine.setup.session import Session
+from protocon.engine.setup.whole_set import whole_set
 from protocon.errors import RunError, TrainingError
 from protocon.networks.ema import MomentumCopy
 from protocon.settings.config import RunConfig
@@ -207,6 +208,8 @@ def build_trainer(session: Session, fabric: Fabric) -> Trainer:
     # Nothing here reads memory it has not written; filling all of it first costs a sixth of a step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     method.to(device)
+    if method.uses_samples:
+        method.prepare(whole_set(session))
     learners = Learners(method, session.network, config, fabric)
     loader = Loader(
         session.samples,

@@ -1,0 +1,95 @@
+"""ProtoCon on features that do not change: the fixed point is found before training, and trains the heads."""
+
+import numpy as np
+import pytest
+import torch
+
+from protocon.methods import METHODS, Problem, Samples
+from protocon.methods.protocon_frozen import ProtoConFrozen, ProtoConFrozenConfig
+from protocon.types import Batch, Outputs, Progress
+from tests.picking.blobs import blobs
+
+
+def problem(groups: np.ndarray, labelled: np.ndarray) -> Problem:
+    targets = torch.from_numpy(groups[labelled])
+    return Problem(int(groups.max()) + 1, len(groups) - len(labelled), targets, projection_dim=0)
+
+
+def samples(rows: np.ndarray, groups: np.ndarray, labelled: np.ndarray) -> Samples:
+    others = np.setdiff1d(np.arange(len(groups)), labelled)
+    return Samples(
+        views=torch.from_numpy(rows)[:, None].float(),
+        labelled=torch.from_numpy(labelled),
+        targets=torch.from_numpy(groups[labelled]),
+        unlabelled=torch.from_numpy(others),
+    )
+
+
+def solved(sizes: tuple[int, ...], spread: float, **settings: object) -> tuple[ProtoConFrozen, np.ndarray]:
+    rows, groups = blobs(sizes, spread=spread)
+    labelled = np.array([np.flatnonzero(groups == group)[0] for group in range(len(sizes))])
+    method = ProtoConFrozen(ProtoConFrozenConfig.model_validate(settings), problem(groups, labelled))
+    data = samples(rows, groups, labelled)
+    method.prepare(data)
+    return method, groups[data.unlabelled.numpy()]
+
+
+def test_one_label_per_group_labels_the_others_and_finds_how_frequent_they_are() -> None:
+    method, truth = solved((120, 60, 20), 0.4)
+    assert (method.neighbourhood.argmax(-1).numpy() == truth).mean() > 0.95
+    assert float((method.estimated_prior() - torch.tensor([0.6, 0.3, 0.1])).abs().sum()) < 0.15
+    torch.testing.assert_close(method.neighbourhood.sum(-1), torch.ones(len(truth)))
+
+
+def test_unlabelled_images_help() -> None:
+    """Without Gaussians and neighbours only the linear classifier of the labels is left."""
+    right = []
+    for settings in ({}, {"sharpness": 0.0, "smoothing": 0.0}):
+        method, truth = solved((150, 150, 150, 150), 1.2, **settings)
+        right.append((method.neighbourhood.argmax(-1).numpy() == truth).mean())
+    assert right[0] > right[1] + 0.02
+
+
+def test_the_same_samples_give_the_same_bits() -> None:
+    one, other = (solved((40, 40), 2.0)[0] for _ in range(2))
+    assert torch.equal(one.neighbourhood, other.neighbourhood)
+
+
+def test_a_given_prior_is_taken() -> None:
+    plain, _ = solved((60, 60), 3.0)
+    pulled, _ = solved((60, 60), 3.0, class_prior=[0.99, 0.01])
+    assert pulled.neighbourhood[:, 0].mean() > plain.neighbourhood[:, 0].mean() + 0.1
+    assert pulled.estimated_prior().tolist() == pytest.approx([0.99, 0.01])
+
+
+def test_heads_learn_the_soft_labels_and_the_final_label_mixes_both_opinions() -> None:
+    method, _ = solved((30, 30, 30), 0.5, alpha=0.25)
+    index = torch.arange(8)
+    logits = torch.zeros(8, 3, requires_grad=True)
+    batch = Batch(
+        labelled=torch.zeros(3, 2),
+        targets=torch.arange(3),
+        labelled_index=torch.arange(3),
+        weak=torch.zeros(8, 2),
+        strong=(torch.zeros(8, 2),),
+        index=index,
+    )
+
+    def network(x: torch.Tensor) -> Outputs:
+        own = torch.cat([torch.zeros(len(x) - 8, 3), logits]) if len(x) > 8 else logits
+        return Outputs(own, own[:, :0])
+
+    step = method.step(network, network, batch, Progress(1, 5, 10, 50))
+    assert step.loss is not None
+    step.loss.backward()
+    assert logits.grad is not None
+    # The gradient of cross-entropy: what is predicted minus what should be.
+    torch.testing.assert_close(logits.grad, (torch.full((8, 3), 1 / 3) - method.neighbourhood[index]) / 8)
+    probs = torch.full((8, 3), 1 / 3)
+    expected = 0.25 * probs + 0.75 * method.neighbourhood[index]
+    torch.testing.assert_close(method.opinions(probs, index)["refined"], expected)
+
+
+def test_it_asks_for_all_features() -> None:
+    assert METHODS["protocon-frozen"].uses_samples
+    assert not METHODS["protocon"].uses_samples
