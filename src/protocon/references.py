@@ -81,7 +81,13 @@ REFERENCES: dict[str, Reference] = {
 
 
 def reference_accuracy(name: str, bundle: "DataBundle", split: "Split") -> float:
-    """Share of the test images with a known class that a reference labels rightly."""
+    """Share of the test images with a known class that a reference labels correctly.
+
+    Args:
+        name: of REFERENCES.
+        bundle: training and test images.
+        split: which training images are labelled.
+    """
     if bundle.test is None:
         raise DataError(f"{bundle.train.name} has no test set, so {name} cannot be measured; set data.test_fraction")
     known = np.flatnonzero(bundle.test.labels >= 0)

@@ -56,7 +56,13 @@ def check_images(images: Tensor, keys: Tensor) -> None:
 
 
 def blocks(count: int, pixels: int, limit: int) -> Iterator[slice]:
-    """Slices of range(count), each of at most `limit` pixels (at least one image of `pixels`)."""
+    """Slices of range(count), each of at most `limit` pixels, but at least one image.
+
+    Args:
+        count: images.
+        pixels: of one image.
+        limit: pixels handled at once.
+    """
     step = max(1, limit // max(1, pixels))
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
@@ -73,6 +79,12 @@ def in_blocks(
 
     `make` gets a block's images, which rows of the batch they are, and where their views go: `out` with the channels
     last in shape as well, (n, h, w, C), contiguous. Nothing of an image's view may depend on its block.
+
+    Args:
+        images: uint8 (B, C, H, W).
+        size: height and width of the view.
+        limit: pixels handled at once.
+        make: fills `out` for a block of images.
     """
     count, channels, height, width = images.shape
     view = torch.empty((count, *size, channels), dtype=torch.float32, device=images.device)

@@ -13,7 +13,13 @@ def visible_radius(sigma: Tensor, *, kernel: int) -> Tensor:
 
 
 def tap_weights(sigma: Tensor, radius: Tensor, *, longest: int) -> Tensor:
-    """Weights of a Gaussian's taps by distance, (n, longest + 1); both sides together add up to 1."""
+    """Weights of a Gaussian's taps by distance, (n, longest + 1); both sides together add up to 1.
+
+    Args:
+        sigma: standard deviations in pixels, (n,).
+        radius: taps on either side, (n,) int64; those further away weigh 0.
+        longest: largest radius.
+    """
     distance = torch.arange(longest + 1, device=sigma.device)
     weights = torch.exp(-0.5 * (distance / sigma[:, None]) ** 2) * (distance <= radius[:, None])
     return weights / (2.0 * weights.sum(dim=1, keepdim=True) - weights[:, :1])

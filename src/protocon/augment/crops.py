@@ -27,6 +27,13 @@ def random_boxes(
 
     The share of the area is uniform in `scale`, the logarithm of width / height uniform in that of `ratio`. The
     first of ten tries that fits the image is taken; if none does, the largest centred box of an allowed ratio.
+
+    Args:
+        keys: one per image, (n,) int64.
+        height: of the images.
+        width: of the images.
+        scale: lowest and highest share of the area.
+        ratio: lowest and highest width / height.
     """
     u = uniform(keys, Slot.CROP, 2 * _TRIES + 3)
     area = height * width * (scale[0] + (scale[1] - scale[0]) * u[:, :_TRIES])

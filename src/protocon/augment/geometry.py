@@ -27,7 +27,13 @@ def turn(images: Tensor, parameters: Tensor) -> Tensor:
 
 
 def turn_matrix(parameters: Tensor, height: int, width: int) -> Tensor:
-    """The matrices (n, 6) of `turn`."""
+    """The matrices (n, 6) of `turn`.
+
+    Args:
+        parameters: degrees and slope, (n, 2).
+        height: of the images.
+        width: of the images.
+    """
     degrees, slope = parameters.unbind(1)
     angle = torch.deg2rad(degrees)
     cos, sin = torch.cos(angle), torch.sin(angle)
@@ -62,14 +68,26 @@ def slide(images: Tensor, parameters: Tensor) -> Tensor:
 
 
 def fixed_slide(parameters: Tensor, height: int, width: int) -> Tensor:
-    """Parameters of `slide` as whole numbers, int64 (n, 3): start and slope in fixed point, rows to move down."""
+    """Parameters of `slide` as whole numbers, int64 (n, 3): start and slope in fixed point, rows to move down.
+
+    Args:
+        parameters: slope, share of the width and share of the height, (n, 3).
+        height: of the images.
+        width: of the images.
+    """
     slope, across, down = parameters.unbind(1)
     start, slope = _fixed(torch.stack([0.5 * slope + across * width + 0.5, slope]))
     return torch.stack([start, slope, (down * height + 0.5).floor_().int()], dim=1).long()
 
 
 def windows(rows: Tensor, starts: Tensor, width: int) -> Tensor:
-    """Copy `width` consecutive elements from each of `starts`, positions in the flattened contiguous `rows`."""
+    """Copy `width` consecutive elements from each of `starts`, positions in the flattened contiguous `rows`.
+
+    Args:
+        rows: contiguous tensor of any shape.
+        starts: int64 positions, of any shape.
+        width: elements to copy.
+    """
     return rows.view(-1).unfold(0, width, 1).index_select(0, starts.reshape(-1)).view(*starts.shape, width)
 
 

@@ -209,6 +209,11 @@ def cut_out(pixels: Tensor, centre: Tensor, *, share: float) -> Tensor:
 
     The side is share · min(H, W), rounded; `centre` (n, 2) is in shares of the height and width, and what sticks out
     of the image is cut off. Grey is level 127, as in PIL versions of FixMatch: 0.5 to the nearest level.
+
+    Args:
+        pixels: the images, overwritten.
+        centre: of each square, float32 (n, 2).
+        share: side of the square as a share of the shorter side.
     """
     height, width = pixels.shape[2:]
     corners, side = square(centre, height, width, share=share)
@@ -223,6 +228,13 @@ def cut_out(pixels: Tensor, centre: Tensor, *, share: float) -> Tensor:
 
 
 def square(centre: Tensor, height: int, width: int, *, share: float) -> tuple[Tensor, int]:
-    """Top and left of the square around `centre` (n, 2), int64 (n, 2), possibly outside; and its side."""
+    """Top and left of the square around `centre` (n, 2), int64 (n, 2), possibly outside; and its side.
+
+    Args:
+        centre: row and column as shares of the height and width, (n, 2).
+        height: of the images.
+        width: of the images.
+        share: side of the square as a share of the shorter side.
+    """
     side = round(share * min(height, width))
     return (centre * torch.tensor([height, width], device=centre.device)).long() - side // 2, side

@@ -42,14 +42,28 @@ def resized_crops(images: Tensor, boxes: Tensor, size: int, flip: Tensor | None 
 
 
 def crop_taps(boxes: Tensor, height: int, width: int, *, size: int, flip: Tensor | None = None) -> tuple[Taps, Taps]:
-    """Columns and rows that make up the resized crops of images of height × width."""
+    """Columns and rows that make up the resized crops of images of height × width.
+
+    Args:
+        boxes: top, left, height and width of each crop, (n, 4) whole float32 numbers.
+        height: of the images.
+        width: of the images.
+        size: side of the results.
+        flip: bool (n,), which results are mirrored left to right; None mirrors none.
+    """
     top, left, box_height, box_width = boxes.unbind(1)
     columns = _taps(left, box_width, size, longest=width, flip=flip)
     return columns, _taps(top, box_height, size, longest=height)
 
 
 def resample(images: Tensor, columns: Taps, rows: Taps) -> Tensor:
-    """Weighted sums of columns, then of rows: uint8 (n, C, H, W) -> float32 (n, C, size, size) in [0, 1]."""
+    """Weighted sums of columns, then of rows: uint8 (n, C, H, W) -> float32 (n, C, size, size) in [0, 1].
+
+    Args:
+        images: as stored.
+        columns: source columns of every output column, with their weights.
+        rows: likewise for rows.
+    """
     # Whole rows are contiguous memory, columns are not: so the image is turned for the first pass, and back.
     turned = _resample_rows(images.transpose(2, 3).contiguous(), columns)
     narrow = to_pixels(turned.add_(0.5)).transpose(2, 3).contiguous()

@@ -174,7 +174,13 @@ class RandomCropFlip:
         return self.size, self.size
 
     def taps(self, keys: Tensor, height: int, width: int) -> tuple[Taps, Taps]:
-        """Columns and rows of height × width images that the views of these keys are made of."""
+        """Source columns and rows of the views of these keys.
+
+        Args:
+            keys: one per image, (n,) int64.
+            height: of the images.
+            width: of the images.
+        """
         boxes, mirrored = random_boxes(keys, height, width, scale=self.scale, ratio=self.ratio)
         return crop_taps(boxes, height, width, size=self.size, flip=mirrored if self.flip else None)
 

@@ -59,7 +59,13 @@ def sync_folder(folder: Path) -> None:
 
 
 def cannot_write(path: Path, error: OSError, consequence: str) -> RunError:
-    """The error for a file that cannot be written, with what to do if the disk is full."""
+    """The error for a file that cannot be written, with what to do if the disk is full.
+
+    Args:
+        path: the file.
+        error: what the system said.
+        consequence: what this means for the user's data.
+    """
     text = f"cannot write {path}: {error.strerror or error}; {consequence}"
     if error.errno in _FULL:
         text += ". Make room on that disk; --resume then goes on from the last checkpoint"

@@ -45,19 +45,38 @@ def fold(keys: Tensor | int, number: Tensor | int) -> Tensor:
 
 
 def uniform(keys: Tensor, slot: int, count: int = 1) -> Tensor:
-    """Uniform float32 in [0, 1), shape (len(keys), count). Another slot gives independent numbers."""
+    """Uniform float32 in [0, 1), shape (len(keys), count). Another slot gives independent numbers.
+
+    Args:
+        keys: int64 (n,).
+        slot: which of the key's independent sequences.
+        count: numbers per key.
+    """
     columns = torch.arange(count, device=keys.device, dtype=torch.int64)
     bits = fold(fold(keys, slot)[:, None], columns[None, :])
     return _shift(bits, 40).to(torch.float32) * _UNIFORM_STEP
 
 
 def integers(keys: Tensor, slot: int, below: int, count: int = 1) -> Tensor:
-    """Uniform int64 in [0, below), shape (len(keys), count); `below` far under 2**24."""
+    """Uniform int64 in [0, below), shape (len(keys), count); `below` far under 2**24.
+
+    Args:
+        keys: int64 (n,).
+        slot: which of the key's independent sequences.
+        below: exclusive upper bound.
+        count: numbers per key.
+    """
     return (uniform(keys, slot, count).double() * below).long().clamp_(max=below - 1)
 
 
 def normal(keys: Tensor, slot: int, count: int = 1) -> Tensor:
-    """Standard normal float32, shape (len(keys), count), by the Box-Muller transform."""
+    """Standard normal float32, shape (len(keys), count), by the Box-Muller transform.
+
+    Args:
+        keys: int64 (n,).
+        slot: which of the key's independent sequences.
+        count: numbers per key.
+    """
     half = (count + 1) // 2
     u = uniform(keys, slot, 2 * half)
     radius = torch.sqrt(-2.0 * torch.log1p(-u[:, :half]))  # 1 - u is never 0

@@ -13,10 +13,16 @@ def smallest_integer(largest: int) -> torch.dtype:
 
 
 class SampleBank(nn.Module):
-    """Four numbers a sample (two more for each further clustering head); no embeddings.
+    """Four numbers per sample (two more for each further clustering head); no embeddings.
 
     At ImageNet size (C = 1,000, K = 4,800) a sample takes 7 bytes. The similarity is a weight in a mean
     over a cluster, so half precision (error below 0.0005) is plenty.
+
+    Args:
+        size: N, samples in the unlabelled set.
+        classes: C.
+        clusters: K.
+        heads: H, independent clusterings.
     """
 
     label: Tensor

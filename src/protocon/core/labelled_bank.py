@@ -21,7 +21,13 @@ def calibrate(similarity: Tensor, probs: Tensor, labels: Tensor) -> Tensor:
 
 
 def aggregate(similarity: Tensor, labels: Tensor, *, classes: int) -> Tensor:
-    """Sum the similarities of each class's instances (SimMatch's Eq. 9): (n, M) to (n, C)."""
+    """Sum the similarities of each class's instances (SimMatch's Eq. 9): (n, M) to (n, C).
+
+    Args:
+        similarity: of each sample to each labelled instance, (n, M).
+        labels: classes of the labelled instances, (M,).
+        classes: C.
+    """
     return similarity.new_zeros(len(similarity), classes).index_add(1, labels, similarity)
 
 

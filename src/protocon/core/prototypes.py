@@ -24,7 +24,13 @@ class ClassPrototypes(nn.Module):
 
     @torch.no_grad()
     def add(self, embeddings: Tensor, labels: Tensor, mask: Tensor | None = None) -> None:
-        """Add projections (n, d) to the sums of their classes (n,), where `mask` (n,) is true."""
+        """Add projections (n, d) to the sums of their classes (n,), where `mask` (n,) is true.
+
+        Args:
+            embeddings: unit-norm projections.
+            labels: their classes, int64.
+            mask: bool; None adds all.
+        """
         weights = F.one_hot(labels, len(self.counts)).to(self.sums.dtype)
         if mask is not None:
             weights = weights * mask[:, None]

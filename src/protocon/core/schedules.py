@@ -11,5 +11,11 @@ def fixmatch_cosine(progress: Progress) -> float:
 
 
 def cosine_between(first: float, last: float, progress: Progress) -> float:
-    """From `first` at step 0 to `last` at the end along half a cosine, as DINO's momentum and weight decay."""
+    """From `first` at step 0 to `last` at the end along half a cosine, as DINO's momentum and weight decay.
+
+    Args:
+        first: value at step 0.
+        last: value at the last step.
+        progress: where training is.
+    """
     return last + (first - last) * 0.5 * (1.0 + math.cos(math.pi * progress.step / progress.total_steps))

@@ -175,7 +175,13 @@ class ProtoConClassifier(
         return self._ask(X).projections
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on the samples that have a label: rows of −1, None or NaN do not count."""
+        """Accuracy on the samples that have a label: rows of −1, None or NaN do not count.
+
+        Args:
+            X: samples of the kind that `fit` was given.
+            y: true labels (n,).
+            sample_weight: weight of each sample; None weighs all alike.
+        """
         truth = column_or_1d(label_array(y))
         known = ~unlabelled(truth)
         if not known.any():

@@ -67,13 +67,27 @@ class Spread:
 
 
 def feature_bundle(rows: np.ndarray, codes: np.ndarray, names: Sequence[str], spread: Spread) -> DataBundle:
-    """Centred and scaled features (n, D) as training data."""
+    """Centred and scaled features (n, D) as training data.
+
+    Args:
+        rows: features (n, D) as they were given.
+        codes: class of each row, −1 for unlabelled, (n,).
+        names: of the classes.
+        spread: of the training features.
+    """
     scaled = torch.from_numpy(((rows - spread.mean) / spread.std).astype(np.float32))
     return DataBundle(FeatureArray(scaled, codes, names, name="features"), None, DataHints(flip=False))
 
 
 def image_bundle(images: np.ndarray, codes: np.ndarray, names: Sequence[str], config: RunConfig) -> DataBundle:
-    """uint8 images (n, C, H, W) as training data, at the side that the config asks for or their own."""
+    """uint8 images (n, C, H, W) as training data, at the side that the config asks for or their own.
+
+    Args:
+        images: pixels as levels.
+        codes: class of each image, −1 for unlabelled, (n,).
+        names: of the classes.
+        config: settings of the run.
+    """
     asked = config.data.image_size
     native = min(images.shape[2:])
     side = image_size_for(native, frozen=config.network.frozen) if asked == "auto" else int(asked)
@@ -82,7 +96,14 @@ def image_bundle(images: np.ndarray, codes: np.ndarray, names: Sequence[str], co
 
 
 def file_bundle(paths: "PathStore", codes: np.ndarray, names: Sequence[str], config: RunConfig) -> DataBundle:
-    """Image files as training data. A file that cannot be decoded is an error: y has a row for it."""
+    """Image files as training data. A file that cannot be decoded is an error: y has a row for it.
+
+    Args:
+        paths: the files.
+        codes: class of each file, −1 for unlabelled, (n,).
+        names: of the classes.
+        config: settings of the run.
+    """
     data = config.data
 
     def load(side: int | None) -> DataBundle:

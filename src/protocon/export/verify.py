@@ -22,7 +22,13 @@ _COUNTS = (1, 2, 7)
 
 
 def largest_difference(run: TrainedRun, file_format: str, content: bytes) -> float | None:
-    """Largest difference of any probability from the run's own; None where nothing is installed that could tell."""
+    """Largest difference in any probability from the run's own; None where the library that could tell is missing.
+
+    Args:
+        run: the trained network.
+        file_format: a name of FORMATS.
+        content: the exported file.
+    """
     if file_format == "onnx" and find_spec("onnxruntime") is None:
         return None
     answer = {"onnx": _ask_onnx, "torchscript": _ask_torchscript, "safetensors": _ask_safetensors}[file_format]

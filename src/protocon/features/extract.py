@@ -82,6 +82,13 @@ def feature_table(
 
     Several views are kept in half precision: they are perturbed copies, and take V times the space. A single one, on
     which a network is evaluated, is kept in full.
+
+    Args:
+        images: what to encode.
+        encoder: the frozen encoder.
+        views: of every image, V of them.
+        seed: of the views' draws.
+        cache: folder of all tables.
     """
     dtype = np.dtype(np.float32 if len(views) == 1 else np.float16)
     key = features_key(

@@ -34,7 +34,13 @@ class FrozenFeatures(nn.Module):
 
 
 def stack(backbone: Encoder, trained: Encoder, *, components: int) -> Encoder:
-    """One encoder of images from an encoder of images and one of `components` of its features; weights come later."""
+    """One encoder of images from an encoder of images and one of `components` of its features; weights come later.
+
+    Args:
+        backbone: the frozen encoder of images.
+        trained: the trained layer on the components of its features.
+        components: how many there are.
+    """
     empty = torch.zeros(backbone.features, components)
     module = FrozenFeatures(backbone.module, mean=empty[:, 0].clone(), matrix=empty, trained=trained.module)
     return Encoder(module, trained.features, backbone.mean, backbone.std)

@@ -92,6 +92,13 @@ def tap_arrays(columns: Taps, rows: Taps) -> tuple[Array, Array, Array, Array]:
 
 
 def crops(images: Tensor, columns: Taps, rows: Taps, out: Tensor) -> None:
-    """Resized crops of uint8 images (n, C, H, W) into float32 `out` (n, size, size, C)."""
+    """Resized crops of uint8 images (n, C, H, W) into float32 `out` (n, size, size, C).
+
+    Args:
+        images: as stored.
+        columns: source columns of every output column, with their weights.
+        rows: likewise for rows.
+        out: receives the crops.
+    """
     pixels, target, taps = images.contiguous().numpy(), out.numpy(), tap_arrays(columns, rows)
     share_out(lambda start, stop: crop_images(pixels, *taps, target, start, stop), len(images))

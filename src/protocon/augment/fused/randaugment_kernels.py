@@ -175,7 +175,13 @@ def augment_images(
 
 
 def weak(images: Tensor, moves: Tensor, out: Tensor) -> None:
-    """Weak views of uint8 images (n, C, H, W), moved by int64 (n, 2) across and down, into `out` (n, H, W, C)."""
+    """Weak views of uint8 images (n, C, H, W), moved by int64 (n, 2) across and down, into `out` (n, H, W, C).
+
+    Args:
+        images: as stored.
+        moves: how far each view's pixels come from, across and down.
+        out: receives the views.
+    """
     arguments = (images.contiguous().numpy(), moves.numpy(), out.numpy())
     share_out(lambda start, stop: move_images(*arguments, start, stop), len(images))
 
