@@ -51,7 +51,7 @@ def logistic_regression(task: Task) -> np.ndarray:
 
 
 def label_spreading(task: Task) -> np.ndarray:
-    """Labels flow along the graph of 7 nearest neighbours (Zhou et al., 2004).
+    """Labels spread along the graph of 7 nearest neighbours (Zhou et al., 2004).
 
     A test row none of whose neighbours was reached by a label has no probabilities; scikit-learn gives it
     the first class.
@@ -109,7 +109,7 @@ def _task(train: "ImageSet", test: "ImageSet", split: "Split") -> Task:
 
 
 def _rows(images: "ImageSet", index: np.ndarray) -> np.ndarray:
-    """One row a sample: embeddings as they are, pixels scaled to [0, 1]."""
+    """One row per sample: embeddings as they are, pixels scaled to [0, 1]."""
     values = images.read(index).numpy().reshape(len(index), -1)
     scaled: np.ndarray = values / np.float32(255) if len(images.shape) == 3 else values
     return scaled.astype(np.float32, copy=False)

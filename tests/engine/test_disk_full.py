@@ -58,7 +58,7 @@ def test_a_full_disk_stops_the_run_and_the_run_goes_on_once_there_is_room(
     ballast = fill(disk, room)
     with pytest.raises(RunError, match="No space left on device") as stopped:
         fit(config, out=disk, name="run", console=quiet())
-    assert "Make room" in str(stopped.value)
+    assert "Free some space" in str(stopped.value)
     run = disk / "run"
     assert newest_checkpoint(run / "checkpoints")[1] == {}  # nothing torn
     with pytest.raises(RunError, match="No space left on device"):  # still full: no harm in trying

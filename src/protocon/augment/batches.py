@@ -18,7 +18,7 @@ FLOAT_BLOCK = 1 << 18
 
 
 Engine = Literal["torch", "numba"]
-"""Who makes a view: torch on any device, or on a CPU the kernels of `protocon.augment.fused`."""
+"""What computes a view: torch on any device, or the kernels of `protocon.augment.fused` on a CPU."""
 
 
 class View(Protocol):
@@ -78,7 +78,7 @@ def in_blocks(
     """Allocate the view (B, C, *size), and let `make(images, rows, out)` fill it block by block.
 
     `make` gets a block's images, which rows of the batch they are, and where their views go: `out` with the channels
-    last in shape as well, (n, h, w, C), contiguous. Nothing of an image's view may depend on its block.
+    last in shape as well, (n, h, w, C), contiguous. An image's view must not depend on its block.
 
     Args:
         images: uint8 (B, C, H, W).

@@ -50,7 +50,7 @@ def _weigh(images: Tensor, weights: Tensor, sizes: list[int], *, dim: int) -> Te
     """
     longest = len(sizes)
     padded = F.pad(images, (longest, longest, 0, 0) if dim == 3 else (0, 0, longest, longest), mode="reflect")
-    # Moves are of the flattened image: sums for the padding are made along, and skipped in the end.
+    # Moves are of the flattened image: sums for the padding are computed too, and skipped in the end.
     flat, step = padded.flatten(1), padded.stride(dim)
     length = flat.shape[1] - 2 * longest * step
     columns = weights[:, :, None].unbind(1)
@@ -58,7 +58,7 @@ def _weigh(images: Tensor, weights: Tensor, sizes: list[int], *, dim: int) -> Te
     both = torch.empty_like(total)
     done = 0
     for away, smaller in enumerate([0, *sizes[:-1]], start=1):
-        # Images of a smaller radius are done: those that go on are the rest of the batch.
+        # Images of a smaller radius are done: the rest of the batch continues.
         done += smaller
         before, after = ((longest + side * away) * step for side in (-1, 1))
         pair = torch.add(flat[done:, before : before + length], flat[done:, after : after + length], out=both[done:])

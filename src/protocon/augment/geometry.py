@@ -51,7 +51,7 @@ def slide(images: Tensor, parameters: Tensor) -> Tensor:
     (1, slope, 0, 0, 1, 0), (1, 0, share · W, 0, 1, 0) or (1, 0, 0, 0, 1, share · H).
 
     Each row is stored behind a row of zeros, so that a window of W pixels, started anywhere from -W to +W around it,
-    reads the moved row with its black border: one block copy a row, no index per pixel.
+    reads the moved row with its black border: one block copy per row, no index per pixel.
     """
     count, channels, height, width = images.shape
     start, slope, down = fixed_slide(parameters, height, width).int().unsqueeze(2).unbind(1)

@@ -69,7 +69,7 @@ def resample(images: Tensor, columns: Taps, rows: Taps) -> Tensor:
     narrow = to_pixels(turned.add_(0.5)).transpose(2, 3).contiguous()
     # Levels become shares of 255 by way of the few weights, not the many pixels.
     view = _resample_rows(narrow, Taps(rows.index, rows.weight * (1.0 / 255.0)))
-    # Weights add up to 1 but for their rounding.
+    # Weights add up to 1 up to rounding.
     return view.clamp_(max=1.0)
 
 

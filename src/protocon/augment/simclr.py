@@ -103,7 +103,7 @@ class SimCLRView:
             # Sorted again, by what else is done to them.
             again, sizes = sort_groups(finish[chosen], 2 * longest + 2)
             view = _grey_and_blur(view.index_select(0, again), draws.sigma[chosen[again]], sizes[1:])
-            # Sums that are in [0, 1] but for their rounding.
+            # Sums are in [0, 1] up to rounding.
             write_planes(view.index_select(0, torch.argsort(order[again])).clamp_(0.0, 1.0), out)
 
         return in_blocks(images, size=(self.size, self.size), limit=FLOAT_BLOCK, make=make)

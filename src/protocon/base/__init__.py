@@ -1,1 +1,1 @@
-"""What everything else may use: draws, collectives, whole files, durations, memory."""
+"""What every other room may use: random draws, collectives, atomic files, durations, memory."""

@@ -1,9 +1,9 @@
-"""Memory of large tensors is kept for the next one instead of being handed back to the system.
+"""Memory of large tensors is kept for the next one instead of being returned to the system.
 
 glibc maps fresh pages for every block over 32 MiB, and the kernel clears them at every allocation: up to a quarter of a
 training step of a wide ResNet on a CPU. Kept, they are cleared once.
 
-These are settings of the C library, read when a process starts. So the command line starts itself anew with them,
+These are settings of the C library, read when a process starts. So the command line restarts itself with them,
 before it imports anything large; the process keeps its number.
 """
 
@@ -24,9 +24,9 @@ _KEPT = (
 
 
 def environment_that_keeps_memory() -> dict[str, str] | None:
-    """The environment of this process with the settings; None where they do not apply, or are in force already.
+    """The environment of this process with the settings; None where they do not apply or are already set.
 
-    They apply on Linux with glibc, unless PROTOCON_ALLOCATOR=system asks for the usual ways.
+    They apply on Linux with glibc, unless PROTOCON_ALLOCATOR=system asks for the usual allocator.
     """
     if platform.system() != "Linux" or platform.libc_ver()[0] != "glibc" or _OWN in os.environ:
         return None
@@ -42,4 +42,4 @@ def restart_to_keep_memory() -> None:
     try:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
     except OSError:
-        return  # slower, and just as right
+        return  # slower, but just as correct

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and lines that are on the disk before anything relies on them."""
+"""Files that are written completely or not at all, and lines that are on disk before anything relies on them."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file so that a crash leaves either the old one or the new one, never a part.
 
-    Written aside, forced to the disk, renamed; then the folder is forced to the disk too, for the new name lives there.
+    Written under a temporary name, forced to disk and renamed; then the folder is forced to disk too, for the new name.
     """
     aside = path.with_name(unfinished_name(path.name))
     try:
@@ -28,12 +28,12 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def unfinished_name(name: str) -> str:
-    """What a file is called until it is whole."""
+    """Name of a file until it is complete."""
     return f".{name}.writing"
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add a line and force it to the disk: a checkpoint that is written next may rely on it being there."""
+    """Append a line and force it to disk: the checkpoint that is written next relies on it."""
     try:
         with path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(line + "\n")
@@ -44,15 +44,15 @@ def append_line(path: Path, line: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Force a folder's names to the disk, where the system can."""
+    """Force a folder's entries to disk, where the system can."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:
-        return  # Windows does not open folders
+        return  # Windows cannot open folders
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):  # file systems without such a thing
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):  # file systems without fsync of folders
             raise
     finally:
         os.close(handle)
@@ -68,5 +68,5 @@ def cannot_write(path: Path, error: OSError, consequence: str) -> RunError:
     """
     text = f"cannot write {path}: {error.strerror or error}; {consequence}"
     if error.errno in _FULL:
-        text += ". Make room on that disk; --resume then goes on from the last checkpoint"
+        text += ". Free some space on that disk; --resume then continues from the last checkpoint"
     return RunError(text)

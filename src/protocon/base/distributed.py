@@ -114,7 +114,7 @@ def largest(value: int, device: torch.device) -> int:
 
 @contextmanager
 def reporting_lost_processes() -> Iterator[None]:
-    """Say it in words if another process of the job has died or no longer answers."""
+    """Turn the error of a lost process into a message: it has died or no longer answers."""
     try:
         yield
     except RuntimeError as error:
@@ -122,8 +122,8 @@ def reporting_lost_processes() -> Iterator[None]:
             raise
         raise RunError(
             f"process {rank()} of {world_size()} cannot reach the others: one of them has ended or does not answer "
-            f"({str(error).splitlines()[0][:200]}). Its own message says why. The last checkpoint is whole: "
-            "--resume auto goes on from it, with any number of processes"
+            f"({str(error).splitlines()[0][:200]}). Its own message says why. The last checkpoint is complete: "
+            "--resume auto continues from it, with any number of processes"
         ) from error
 
 

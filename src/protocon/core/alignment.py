@@ -1,4 +1,4 @@
-"""Distribution alignment: pseudo-labels shall be as frequent, on average, as the classes are.
+"""Distribution alignment: pseudo-labels become as frequent, on average, as the classes are.
 
 Two ways to get there: the paper's, which divides by a running mean, and a dual one, which keeps pushing until the
 frequencies match.
@@ -14,7 +14,7 @@ def align(probs: Tensor, marginal: Tensor, prior: Tensor | None = None) -> Tenso
     Args:
         probs: (B, C).
         marginal: running mean of predictions, (C,).
-        prior: true class frequencies (C,); None stands for uniform.
+        prior: true class frequencies (C,); None means uniform.
     """
     ratio = probs / marginal.clamp(min=1e-6)
     if prior is not None:

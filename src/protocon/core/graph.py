@@ -1,4 +1,4 @@
-"""CoMatch's contrast between two graphs of a batch: who shares a pseudo-label, who looks alike."""
+"""CoMatch's contrast between two graphs of a batch: which images share a pseudo-label, and which look alike."""
 
 import torch
 from torch import Tensor

@@ -59,7 +59,7 @@ def update_duals(
         duals: (K,).
         counts: members that each cluster received in this batch, (K,).
         batch_size: rows in the batch.
-        gamma: smallest size γ that a cluster shall have.
+        gamma: smallest size γ that a cluster should have.
         population: number N of samples in an epoch.
         rate: dual learning rate λ.
         bound: δ of the appendix's projection; None leaves it out, as the paper's Eq. 6 does.
@@ -171,7 +171,7 @@ class ConstrainedKMeans(nn.Module):
 
     @torch.no_grad()
     def end_epoch(self, *, move_centroids: bool) -> None:
-        """Close the epoch: move centroids once if asked, then start the running means anew."""
+        """Close the epoch: move centroids once if asked, then reset the running means."""
         if move_centroids:
             self.centroids.copy_(_centres(self.sums, self.counts, self.centroids))
         self.sums.zero_()

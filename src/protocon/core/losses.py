@@ -1,6 +1,6 @@
 """Every loss term of the paper (Eq. 2, 10-12), and the instance discrimination it is compared with.
 
-All are means over all rows given: a mask silences a row, it does not make the others louder.
+All are means over all given rows: a masked row counts as zero, and the others do not count more.
 """
 
 import torch

@@ -38,9 +38,9 @@ class ProtoConClassifier(
     ClassifierMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """Learns from a few labels and many samples without one.
+    """Learn from a few labels and many unlabelled samples.
 
-    A parameter that is None is chosen by the data or the method, as `protocon train` does.
+    A parameter that is None follows from the data or the method, as in `protocon train`.
 
     Args:
         method: any of `protocon.METHODS`.
@@ -48,9 +48,9 @@ class ProtoConClassifier(
         threshold: confidence from which a pseudo-label is reliable.
         neighbours: samples that share a cluster on average.
         epochs: passes over the unlabelled samples.
-        time_budget: seconds, or text such as `20m`: as many epochs as fit, instead of `epochs`. A fit then depends on
-            how fast the machine is.
-        batch_size: labelled samples a step.
+        time_budget: seconds, or text such as `20m`: as many epochs as fit, instead of `epochs`. The result then
+            depends on the machine's speed.
+        batch_size: labelled samples per step.
         lr: learning rate.
         encoder: `mlp-512` or `none` for features; `wrn-28-2` or any timm model for images.
         image_size: side that images are resized to.
@@ -128,7 +128,7 @@ class ProtoConClassifier(
         return self
 
     def _bundle(self, X: Any, kind: Kind, labels: Labels, config: Any) -> DataBundle:
-        """X and y as the engine's training data; sets what predicting must know of X."""
+        """X and y as the engine's training data; also keeps what prediction must know about X."""
         self._kind: Kind = kind
         self._scale = 1.0
         names = [str(name) for name in labels.classes]
@@ -145,7 +145,7 @@ class ProtoConClassifier(
         return bundle
 
     def _ask(self, X: Any) -> Said:
-        """What the network says of X, which must be of the kind that it was trained on."""
+        """The network's outputs for X, which must be of the kind that it was trained on."""
         check_is_fitted(self)
         if self._kind == "features":
             X = validate_data(self, X, dtype=np.float64, reset=False)
@@ -165,8 +165,8 @@ class ProtoConClassifier(
         return self._ask(X).probabilities
 
     def predict(self, X: Any) -> np.ndarray:
-        """The likeliest class of each sample, (n,)."""
-        best = self._ask(X).probabilities.argmax(1)  # first, for it says so if nothing is fitted
+        """The most likely class of each sample, (n,)."""
+        best = self._ask(X).probabilities.argmax(1)  # first: it raises if nothing is fitted
         labels: np.ndarray = self.classes_[best]
         return labels
 
@@ -214,7 +214,7 @@ class ProtoConClassifier(
 
 @contextmanager
 def _value_errors() -> Iterator[None]:
-    """Errors of data and settings as scikit-learn's callers expect them."""
+    """Raise errors of data and settings as ValueError, as scikit-learn's callers expect."""
     try:
         yield
     except (ConfigError, DataError) as error:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 Classifier = TypeVar("Classifier", bound="ProtoConClassifier")
 
 _PREFIX = "estimator."
-"""Of tensors that `load_run` leaves alone."""
+"""Prefix of tensors that `load_run` ignores."""
 
 
 def save_classifier(classifier: "ProtoConClassifier", path: Path) -> None:
-    """The network with its settings, as `protocon train` writes it, and what the classifier knows beyond."""
+    """The network with its settings, as `protocon train` writes it, and what else the classifier needs."""
     run = classifier.run_
     parameters = classifier.get_params(deep=False)
     parameters["random_state"] = run.config.run.seed  # a RandomState is a stream, which a file cannot hold

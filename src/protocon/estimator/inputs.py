@@ -28,7 +28,7 @@ _ROWS = 1024
 
 
 def kind_of(X: Any) -> Kind:
-    """Judged by shape and type alone: paths, arrays of three or four dimensions, else features."""
+    """Decided by shape and type alone: paths, arrays of three or four dimensions, else features."""
     if isinstance(X, list | tuple):
         first = X[0] if len(X) else None
         if isinstance(first, str | os.PathLike):
@@ -119,7 +119,7 @@ def file_bundle(paths: "PathStore", codes: np.ndarray, names: Sequence[str], con
 
 @dataclass(frozen=True)
 class PathStore:
-    """Files that lie anywhere, named by their number so that a path may come twice."""
+    """Files anywhere, named by their number, so that a path may occur twice."""
 
     paths: tuple[Path, ...]
 
@@ -165,7 +165,7 @@ def path_store(X: Any) -> PathStore:
 
 
 def pixel_scale(images: np.ndarray) -> float:
-    """What to multiply pixels by for levels 0 to 255: 255 for floats and booleans that go no higher than 1, else 1."""
+    """What to multiply pixels by for levels 0 to 255: 255 for booleans and for floats up to 1, else 1."""
     return _LEVELS if images.dtype.kind in "fb" and float(images.max(initial=0)) <= 1.0 else 1.0
 
 

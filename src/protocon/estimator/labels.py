@@ -14,7 +14,7 @@ _NO_TEXT = ("", str(UNKNOWN), "nan")
 
 @dataclass(frozen=True)
 class Labels:
-    """What is known of the training samples."""
+    """What is known about the training samples."""
 
     classes: np.ndarray
     """The different labels, sorted, as they were given, (C,)."""
@@ -47,7 +47,7 @@ def read_labels(y: Any) -> Labels:
 
 
 def as_array(y: Any) -> np.ndarray:
-    """Labels as an array; a list of text and of something else keeps both, where NumPy would make all of it text."""
+    """Labels as an array; a mixed list of text and other values keeps both, where NumPy would make all of it text."""
     if isinstance(y, list | tuple) and {isinstance(value, str) for value in y} == {True, False}:
         return np.array(y, dtype=object)
     return np.asarray(y)

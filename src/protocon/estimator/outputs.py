@@ -1,4 +1,4 @@
-"""What a trained network says of samples of any kind, as scikit-learn wants it: float64."""
+"""A trained network's outputs for samples of any kind, as scikit-learn expects them: float64."""
 
 import copy
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ from protocon.networks.network import Network
 from protocon.runs.trained import TrainedRun
 
 _VALUES = 2**24
-"""Numbers of a batch: bounds the memory of predicting."""
+"""Values per batch: limits the memory of prediction."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """What is said of n samples."""
+    """Outputs for n samples."""
 
     probabilities: np.ndarray
     """float64 (n, C)."""

@@ -23,10 +23,10 @@ PLACES = {
     "encoder": "network.encoder",
     "image_size": "data.image_size",
 }
-"""Parameters with a name of their own, and the setting that each is."""
+"""Named parameters, and the setting that each one sets."""
 
 _DATA_SETTINGS = ("image_size", "include_labelled", "storage", "grey", "workers")
-"""The settings of the section `data` that mean something where X and y are the data."""
+"""The settings of the section `data` that make sense where X and y are the data."""
 
 
 def config_of(parameters: Mapping[str, Any], labels: Labels) -> RunConfig:
@@ -58,7 +58,7 @@ def seed_of(random_state: Any) -> int:
         draw = random_state.randint if isinstance(random_state, np.random.RandomState) else random_state.integers
         return int(draw(2**31 - 1))
     if not isinstance(random_state, numbers.Integral) or isinstance(random_state, bool) or int(random_state) < 0:
-        raise ConfigError(f"random_state is {random_state!r}; expected a whole number from 0 on, a RandomState or None")
+        raise ConfigError(f"random_state is {random_state!r}; expected a non-negative integer, a RandomState or None")
     return int(random_state)
 
 

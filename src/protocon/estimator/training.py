@@ -29,7 +29,7 @@ class Fitted:
 
     run: TrainedRun
     distributions: np.ndarray
-    """Class probabilities of every training sample, float64 (n, C): its label, or what training believes."""
+    """Class probabilities of every training sample, float64 (n, C): its label, or the refined pseudo-label."""
     epochs: int
 
 
@@ -83,7 +83,7 @@ def _distributions(trainer: Trainer) -> np.ndarray:
 
 @contextmanager
 def _torch_left_alone() -> Iterator[None]:
-    """Training seeds torch's generator and asks for deterministic algorithms; a caller of `fit` gets both back."""
+    """Training seeds torch's generator and asks for deterministic algorithms; the caller gets both back."""
     enabled, warn_only = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),

@@ -1,4 +1,4 @@
-"""A run as one file of another format, verified before it is there."""
+"""A run as one file of another format, verified before it is written."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from protocon.runs.trained import load_run
 
 
 def export_run(run: str | Path, *, file_format: str = "onnx", out: str | Path | None = None) -> dict[str, Any]:
-    """Write the trained network of a run to one file with its pre-processing inside, and say what came of it.
+    """Write the trained network of a run to one file that includes its pre-processing, and return a summary.
 
     Args:
         run: run folder, or a model.safetensors.

@@ -22,7 +22,7 @@ METADATA = "protocon"
 
 
 def to_safetensors(run: TrainedRun) -> bytes:
-    """Weights of the whole network with all that `load_run` needs, and the description for everybody else."""
+    """Weights of the whole network with everything that `load_run` needs, and the description for other programs."""
     facts = {
         "config": run.config.model_dump(mode="json"),
         "class_names": list(run.class_names),
@@ -69,7 +69,7 @@ def to_torchscript(run: TrainedRun) -> bytes:
 
 @contextmanager
 def torchscript_without_warnings() -> Iterator[None]:
-    """TorchScript is frozen and says so at every call; it is still what C++ and mobile programs read."""
+    """TorchScript is deprecated and warns at every call, but C++ and mobile programs still read it."""
     with warnings.catch_warnings():
         for category in (DeprecationWarning, FutureWarning, TracerWarning):
             warnings.simplefilter("ignore", category)

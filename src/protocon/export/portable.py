@@ -53,7 +53,7 @@ def example_inputs(run: TrainedRun, count: int) -> Tensor:
 
 
 def describe(run: TrainedRun) -> dict[str, Any]:
-    """What a caller must know: input, what to do before it, and what the numbers that come out stand for."""
+    """What a caller must know: the input, how to prepare it, and what the output means."""
     images = len(run.shape) == 3
     content: dict[str, Any] = {
         "input": INPUT if images else FEATURES,

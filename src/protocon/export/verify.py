@@ -1,4 +1,4 @@
-"""Does an exported file say what the run says? Asked before the file gets its name."""
+"""Compare an exported file's output with the run's before it is written."""
 
 import io
 import json
@@ -18,7 +18,7 @@ TOLERANCE = 1e-4
 """Largest difference of a probability that passes."""
 
 _COUNTS = (1, 2, 7)
-"""Images at a time: the file must take any number."""
+"""Batch sizes to try: the file must accept any."""
 
 
 def largest_difference(run: TrainedRun, file_format: str, content: bytes) -> float | None:
@@ -38,7 +38,7 @@ def largest_difference(run: TrainedRun, file_format: str, content: bytes) -> flo
         expected = run.predict_proba(inputs)
         came = answer(content, inputs)
         if came.shape != expected.shape:
-            raise RunError(f"the exported file answers {tuple(came.shape)} to {count} inputs; not written")
+            raise RunError(f"the exported file returns shape {tuple(came.shape)} for {count} inputs; it is not written")
         worst = max(worst, float((came - expected).abs().max()))
     if not worst <= TOLERANCE:
         raise RunError(

@@ -1,1 +1,1 @@
-"""Features of a frozen encoder: several views of every image, computed once, kept on disk."""
+"""Features of a frozen encoder: several views of every image, computed once and kept on disk."""

@@ -21,7 +21,7 @@ from protocon.features.table import FeatureTable
 
 _PURPOSE = 301  # what these draws are for, so that no other key of the same seed is among them
 _BATCH = 16
-"""Images at a time: on a CPU activations of so few stay in the cache, a quarter faster than 64."""
+"""Batch size: on a CPU, activations of so few images stay in the cache, which is a quarter faster than 64."""
 
 View = Callable[[Tensor, Tensor], Tensor]
 """uint8 images and int64 keys → float images; a dataclass whose fields are all of its settings."""
@@ -29,7 +29,7 @@ View = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class FrozenEncoder:
-    """An encoder whose weights stay as they are, with what its input is normalised by."""
+    """An encoder whose weights do not change, and the normalisation of its input."""
 
     name: str
     module: nn.Module
@@ -39,7 +39,7 @@ class FrozenEncoder:
     """Per channel, of pixels in [0, 1]."""
     std: Tensor
     engine: str = "torch"
-    """Who computes the features: torch, or onnxruntime where it can."""
+    """What computes the features: torch, or onnxruntime where possible."""
 
     @torch.inference_mode()
     def __call__(self, images: Tensor) -> Tensor:
@@ -156,7 +156,7 @@ def fill(
 
 @contextmanager
 def _one_thread_each(lanes: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads that each make views and features of a batch; where there are several, PyTorch has one thread in each."""
+    """Threads that each compute the views and features of a batch; with several, PyTorch uses one thread in each."""
     before = torch.get_num_threads()
     with ThreadPoolExecutor(lanes) as pool:
         try:

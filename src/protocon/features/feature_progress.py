@@ -47,7 +47,7 @@ class FeatureProgress:
         self._bar.stop()
 
     def add(self, images: int) -> None:
-        """So many more are done."""
+        """Report so many more images as done."""
         self.count = min(self.count + images, self.total)
         self._bar.update(self._task, completed=self.count)
         now = time.monotonic()

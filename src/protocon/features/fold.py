@@ -1,4 +1,4 @@
-"""Normalisation folded into the convolutions before it: the same features, a quarter sooner."""
+"""Normalisation folded into the convolutions before it: the same features in three quarters of the time."""
 
 import copy
 from itertools import pairwise

@@ -15,7 +15,7 @@ from protocon.data.files.strings import StringTable
 from protocon.data.imageset import ImageSet, content_of
 
 _VERSION = 1
-"""Raise it whenever the same images, weights and views give other features than before."""
+"""Increase it whenever the same images, weights and views give other features than before."""
 
 
 def images_digest(images: ImageSet) -> str:
@@ -63,7 +63,7 @@ def describe(value: object) -> str:
 
 
 def features_key(*, images: str, encoder: str, weights: str, views: list[str], seed: int, dtype: str) -> str:
-    """One hash of all that features depend on.
+    """One hash of everything that features depend on.
 
     Args:
         images: `images_digest`; it covers their number and size.
@@ -86,7 +86,7 @@ def features_key(*, images: str, encoder: str, weights: str, views: list[str], s
 
 
 def default_cache() -> Path:
-    """The user's cache folder for this package, as the system has it."""
+    """The user's cache folder for this package, where the system keeps such folders."""
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":

@@ -49,7 +49,7 @@ class OnnxForward:
 
 
 def onnx_forward(module: nn.Module, example: Tensor) -> Callable[[Tensor], Tensor] | None:
-    """The module through onnxruntime, or None where that cannot be had or gives other features.
+    """The module through onnxruntime, or None where that is not possible or gives other features.
 
     Args:
         module: in evaluation mode, on the CPU.

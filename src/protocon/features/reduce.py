@@ -1,4 +1,4 @@
-"""Principal components of a frozen encoder's features: what heads learn from."""
+"""Principal components of a frozen encoder's features: the heads' input."""
 
 from dataclasses import dataclass
 
@@ -41,7 +41,7 @@ def principal_components(samples: CachedViews, count: int) -> Reduction:
 
 
 def reduced(samples: CachedViews, reduction: Reduction) -> CachedViews:
-    """The same samples with components in the place of features, in memory and in the precision of the features."""
+    """The same samples with components instead of features, in memory and in the features' precision."""
     whole = samples.tensor
     blocks = [whole[start : start + _BLOCK] for start in range(0, len(whole), _BLOCK)]
     parts = [reduction(block.float()).to(whole.dtype) for block in blocks]

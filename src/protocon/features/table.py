@@ -1,8 +1,8 @@
-"""A table of features on disk that is filled in chunks and knows which of them are whole.
+"""A table of features on disk that is filled in chunks and knows which of them are complete.
 
 Two files in a folder of its own: `features.npy`, which can be mapped into memory, and `chunks.jsonl`, a line
 with a digest for each chunk that was written. A chunk counts only if its bytes still have that digest, so an
-interrupted run, a flipped byte and a file cut short all come to the same: the missing chunks are made again.
+interrupted run, a flipped byte and a truncated file have the same effect: the missing chunks are computed again.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from torch import Tensor
 from protocon.errors import DataError
 
 CHUNK = 256
-"""Images a chunk: what is lost, at most, when a computation is interrupted."""
+"""Images per chunk: the most that is lost when a computation is interrupted."""
 
 
 class FeatureTable:
@@ -53,7 +53,7 @@ class FeatureTable:
         return slice(number * self.chunk, min((number + 1) * self.chunk, self.shape[0]))
 
     def missing(self) -> list[int]:
-        """Chunks that were never written, or whose bytes are not what was written."""
+        """Chunks that were never written, or whose bytes have changed since."""
         values = self._values()
         if values is None:
             return list(range(self.chunks))
@@ -61,7 +61,7 @@ class FeatureTable:
         return [n for n in range(self.chunks) if digests.get(n) != _digest(values[self.rows(n)])]
 
     def write(self, number: int, features: np.ndarray) -> None:
-        """Put a chunk in its place; on disk before the log says so."""
+        """Store a chunk; it is on disk before the log records it."""
         rows = self.rows(number)
         expected = (rows.stop - rows.start, *self.shape[1:])
         if features.shape != expected or features.dtype != self.dtype:
@@ -110,7 +110,7 @@ class FeatureTable:
         return found
 
     def prepare(self) -> int:
-        """Make the file at its full size if it is not there; returns where the numbers begin in it."""
+        """Create the file at its full size if it does not exist; return where its numbers begin."""
         values = self._values()
         if values is None:
             aside = self.file.with_name(f".{self.file.name}.{os.getpid()}")

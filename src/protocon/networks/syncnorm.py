@@ -1,4 +1,4 @@
-"""Batch normalisation over the rows of all processes, so that a step does not depend on how many there are.
+"""Batch normalisation over the rows of all processes, so that a step does not depend on their number.
 
 On CUDA it is torch's SyncBatchNorm; that one refuses the CPU, where this file's own takes its place. Both keep
 BatchNorm's names in the state dict: checkpoints of one process and of many are interchangeable.
@@ -84,7 +84,7 @@ class SynchronisedBatchNorm(_BatchNorm):
 
 
 def _spread(vector: Tensor, x: Tensor) -> Tensor:
-    """(C,) to (1, C, 1, …), to go with x."""
+    """(C,) to (1, C, 1, …), to broadcast with x."""
     return vector.view(1, -1, *(1,) * (x.dim() - 2))
 
 

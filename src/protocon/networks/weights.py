@@ -1,4 +1,4 @@
-"""Read an encoder's weights from a local file, whatever its names are; never runs code from it."""
+"""Read an encoder's weights from a local file, whatever the tensors are called; never run code from it."""
 
 import hashlib
 from pathlib import Path
@@ -113,7 +113,7 @@ def _check_shapes(own: dict[str, Tensor], found: dict[str, Tensor], path: Path) 
 
 
 def _match_in_order(own: dict[str, Tensor], found: dict[str, Tensor]) -> dict[str, Tensor] | None:
-    """Pair both lists in order, counters aside; the file may go on (its classifier comes last)."""
+    """Pair both lists in order, without counters; the file may have more at the end (its classifier)."""
     counters = {n: t for n, t in own.items() if n.endswith("num_batches_tracked")}
     wanted = [(n, t) for n, t in own.items() if n not in counters]
     given = [t for n, t in found.items() if not n.endswith("num_batches_tracked")]

@@ -1,4 +1,4 @@
-"""Resized crops: `protocon.augment.resized_crop.resample`, an image at a time, reading the crop's rows only."""
+"""Resized crops: `protocon.augment.resized_crop.resample`, one image at a time, reading the crop's rows only."""
 
 import numpy as np
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""FixMatch's weak and strong views, an image at a time: `protocon.augment.views` and `randaugment`, level for level."""
+"""FixMatch's weak and strong views, one image at a time, exactly as `protocon.augment.views` and `randaugment`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -115,7 +115,7 @@ def write(image: Array, out: Array) -> None:
 
 @kernel
 def operate(image: Array, code: int, magnitude: float, numbers: Array, spare: Array) -> bool:
-    """Apply one operation in place, or into `spare`: True says so."""
+    """Apply one operation, in place or into `spare`; True if the result is in `spare`."""
     if code == _AUTOCONTRAST:
         colour.autocontrast(image)
     elif code == _BRIGHTNESS:

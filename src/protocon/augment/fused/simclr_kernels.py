@@ -1,4 +1,4 @@
-"""SimCLR's view: crop, colour jitter, grey and blur, an image at a time while it is in the cache.
+"""SimCLR's view: crop, colour jitter, grey and blur, one image at a time while it is in the cache.
 
 The same operations as `protocon.augment.jitter` and `protocon.augment.blur`, which explain the formulas.
 """
@@ -30,7 +30,7 @@ def luma(red: Scalar, green: Scalar, blue: Scalar) -> Scalar:
 
 @kernel
 def mean_luma(view: Array) -> Scalar:
-    """Mean grey level of an image (C, P), added up as whole numbers: in any order the same."""
+    """Mean grey level of an image (C, P), summed as integers, so the order does not matter."""
     pixels = view.shape[1]
     total = np.int64(0)
     steps = np.float32(_SUM_STEPS)
