@@ -13,6 +13,7 @@ from protocon.base.draws import normal
 from protocon.engine.run import fit
 from protocon.methods import METHODS
 from protocon.settings.config import RunConfig, build_config
+from tests.methods.toys import TOYS, registered
 
 CLASSES = 4
 EPOCHS = 3
@@ -32,7 +33,7 @@ _COMMON = (
 )
 
 CASES: dict[str, tuple[str, tuple[str, ...]]] = {
-    **{name: (name, ()) for name in METHODS},
+    **{name: (name, ()) for name in (*METHODS, *TOYS)},
     "protocon, eman": (
         "protocon",
         ("teacher=eman", "centroid_warmup=1", "heads=2", "center=true", "least_retention=0.6"),
@@ -57,6 +58,8 @@ _NORMS = ("neighbours=5", "epochs=2", "teacher=eman")
 NORMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "norms": ("protocon", _NORMS),
     "norms apart": ("protocon", (*_NORMS, "sync_batchnorm=false")),
+    "two networks": ("taught", ("epochs=2",)),
+    "crops of two sizes": ("distilled", ("epochs=2",)),
 }
 """Cases on images, with a network full of BatchNorm."""
 
@@ -77,16 +80,18 @@ def write_data(folder: Path) -> None:
 
 def config_of(data: Path, method: str, overrides: tuple[str, ...], *, images: bool = False) -> RunConfig:
     """A case's settings; thresholds are low, so that there are reliable pseudo-labels from the start."""
-    low = ("threshold=0.7",) if "threshold" in METHODS[method].Config.model_fields else ()
+    fields = (TOYS | METHODS)[method].Config.model_fields
+    low = ("threshold=0.7",) if "threshold" in fields else ()
     source = {
         "name": "arrays",
         "root": str(data / ("images.npz" if images else "embeddings.npz")),
         "labels_per_class": 2,
     }
-    return build_config(
-        settings={"method_name": method, "data": source},
-        overrides=(*_COMMON, *(_IMAGES if images else _EMBEDDINGS), *low, *overrides),
-    )
+    with registered():
+        return build_config(
+            settings={"method_name": method, "data": source},
+            overrides=(*_COMMON, *(_IMAGES if images else _EMBEDDINGS), *low, *overrides),
+        )
 
 
 def arguments_of(data: Path, out: Path) -> list[str]:
@@ -98,7 +103,7 @@ def arguments_of(data: Path, out: Path) -> list[str]:
 
 def train(config: RunConfig, out: Path, name: str, *, resume: bool = False) -> dict[str, Any]:
     """Train without a word."""
-    with double():
+    with double(), registered():
         return fit(config, out=out, name=name, resume=resume, console=Console(quiet=True, stderr=True))
 
 

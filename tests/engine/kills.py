@@ -15,14 +15,13 @@ from tests.engine.zygote import Ended, Zygote
 
 SAME_FILES = (
     "metrics.jsonl",
-    "labels.csv",
-    "opinions.csv",
     "split.json",
     "config.yaml",
     "resolved.yaml",
     "model.safetensors",
 )
-SAME_IF_THERE = ("classes.jsonl", "warnings.jsonl", "clusters.json", "evaluation.json")
+OF_LABELS = ("labels.csv", "opinions.csv")
+SAME_IF_THERE = (*OF_LABELS, "classes.jsonl", "warnings.jsonl", "clusters.json", "evaluation.json")
 SMALL_DIGITS = (
     *("--data", "digits", "--labels-per-class", "2"),
     *("image_size=8", "batch_size=32", "mu=4", "epochs=6", "report=false"),
@@ -95,6 +94,8 @@ def assert_same_run(first: Path, second: Path) -> None:
         assert torch.equal(tensor, other.tensors[name]), name
     for file in SAME_FILES:
         assert (first / file).read_bytes() == (second / file).read_bytes(), file
+    for file in OF_LABELS:
+        assert (first / file).is_file() == has_labels(first), file
     for file in SAME_IF_THERE:
         assert (first / file).is_file() == (second / file).is_file(), file
         if (first / file).is_file():
@@ -102,6 +103,11 @@ def assert_same_run(first: Path, second: Path) -> None:
     assert (first / "report.html").is_file() == (second / "report.html").is_file()
     assert _without_times(first) == _without_times(second)
     assert not list(second.rglob(".*")), "something half-written was left"
+
+
+def has_labels(run: Path) -> bool:
+    """Whether a run learnt from labels; one that did not has none to write."""
+    return bool(json.loads((run / "split.json").read_text())["labelled"])
 
 
 def _without_times(run: Path) -> dict[str, Any]:

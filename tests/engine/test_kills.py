@@ -121,7 +121,7 @@ def test_a_signal_to_the_whole_group_leaves_the_reading_processes_alone(
     assert "Traceback" not in ended.output
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [*METHODS, "taught", "distilled"])
 def test_every_method_survives_kills_between_any_two_steps_or_writes(
     zygote: Zygote, method: str, tmp_path: Path
 ) -> None:

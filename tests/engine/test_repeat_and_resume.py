@@ -17,7 +17,9 @@ from protocon.engine.setup.session import prepare
 from protocon.errors import RunError
 from protocon.methods import METHODS
 from protocon.runs.run_folder import RunFolder
+from tests.engine.kills import has_labels
 from tests.engine.runs import quiet, small_config, small_run
+from tests.methods.toys import TOYS
 
 EPOCHS = 4
 # Both centroid schedules are in the run, and the form of alignment that `auto` uses here.
@@ -49,8 +51,11 @@ def assert_same_run(first: Path, second: Path, *, epochs: int = EPOCHS) -> None:
     assert ours.tensors.keys() == theirs.tensors.keys()
     for name, tensor in ours.tensors.items():
         assert torch.equal(tensor, theirs.tensors[name]), name
-    for file in ("metrics.jsonl", "labels.csv", "split.json", "config.yaml", "model.safetensors"):
+    for file in ("metrics.jsonl", "split.json", "config.yaml", "model.safetensors"):
         assert (first / file).read_bytes() == (second / file).read_bytes(), file
+    for file in ("labels.csv", "opinions.csv"):  # of methods that learn from labels
+        assert (first / file).is_file() == (second / file).is_file() == has_labels(first)
+        assert not (first / file).is_file() or (first / file).read_bytes() == (second / file).read_bytes(), file
     for file in ("classes.jsonl", "clusters.json"):  # of methods that have clusters
         assert (first / file).is_file() == (second / file).is_file() == ("method.cluster_table" in ours.tensors)
         assert not (first / file).is_file() or (first / file).read_bytes() == (second / file).read_bytes(), file
@@ -73,6 +78,7 @@ def test_protocon_has_the_same_bits_whenever_it_is_stopped(tmp_path: Path, monke
     ("method", "options"),
     [
         *((method, (f"teacher={teacher}",)) for method in METHODS for teacher in ("student", "eman")),
+        *((method, ()) for method in TOYS),
         # State that only options have.
         ("protocon", ("center=true", "heads=2", "method.alignment=mean")),
         ("fixmatch-da", ("alignment_momentum=0.9",)),
@@ -80,6 +86,7 @@ def test_protocon_has_the_same_bits_whenever_it_is_stopped(tmp_path: Path, monke
         ("comatch", ("queue_size=300",)),  # wraps round before the checkpoint and after it
     ],
 )
+@pytest.mark.usefixtures("toys")
 def test_same_seed_same_bits_and_resuming_changes_nothing(
     method: str, options: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,27 @@ class Split:
         return np.bincount(self.labels, minlength=len(self.class_names))
 
 
+NO_LABELS = "no labels"
+"""The rule of a split whose images are all unlabelled."""
+
+
+def split_without_labels(images: ImageSet, *, seed: int = 0) -> Split:
+    """All images unlabelled, for methods that learn without labels. Labels that are there are left unused."""
+    nothing = np.empty(0, dtype=np.int64)
+    return Split(
+        labelled=nothing,
+        labels=nothing,
+        ids=(),
+        unlabelled=np.arange(len(images), dtype=np.int64),
+        class_names=images.class_names,
+        size=len(images),
+        dataset=images.name,
+        fingerprint=images.fingerprint(),
+        rule=NO_LABELS,
+        seed=seed,
+    )
+
+
 def make_split(
     images: ImageSet,
     *,

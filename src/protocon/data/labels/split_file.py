@@ -8,7 +8,7 @@ import numpy as np
 
 from protocon.base.atomic import write_bytes
 from protocon.data.imageset import ImageSet
-from protocon.data.labels.label_split import Split
+from protocon.data.labels.label_split import NO_LABELS, Split
 from protocon.errors import DataError
 
 _FORMAT = "protocon-split"
@@ -68,7 +68,8 @@ def load_split(path: Path, images: ImageSet) -> Split:
             raise DataError(f"{path}: {row['label']!r} is not a class of {images.name}.")
         indices.append(row["index"])
         labels.append(numbers[row["label"]])
-    labelled = _positions(path, "labelled", indices, len(images))
+    without = not indices and content["rule"] == NO_LABELS
+    labelled = np.empty(0, dtype=np.int64) if without else _positions(path, "labelled", indices, len(images))
     order = np.argsort(labelled)
     ids = tuple(images.ids[int(i)] for i in labelled[order])
     for index, name, place in zip(labelled[order], ids, order, strict=True):

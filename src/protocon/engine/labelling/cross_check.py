@@ -88,8 +88,8 @@ def _found(
         resume=str(folder.path),
     )
     train_in_memory(trainer, console, title=title, after_epoch=stop)
-    averaged = trainer.evaluated
-    judged = judge(session, lambda images: trainer.predict(averaged, images))
+    model = trainer.evaluated
+    judged = judge(session, lambda images: trainer.predict(model, images))
     position = np.setdiff1d(whole.split.labelled, split.labelled)
     given = whole.split.labels[np.searchsorted(whole.split.labelled, position)]
     refined = judged.refined

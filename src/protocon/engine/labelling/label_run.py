@@ -36,15 +36,18 @@ def label_run(trainer: Trainer, folder: RunFolder, console: Console, signals: St
         signals: say when to stop.
     """
     session, writes = trainer.session, distributed.rank() == 0
-    averaged = trainer.evaluated
+    model = trainer.evaluated
+    if writes:
+        save_model(folder.model_file, session.complete(model), session)
+    if not session.method.uses_labels:
+        return {}  # a pre-trained model knows no classes
 
     def predict(images: ImageSet) -> Outputs:
-        return trainer.predict(averaged, images)
+        return trainer.predict(model, images)
 
     judged = judge(session, predict)
     tested = None if session.bundle.test is None else predict(session.bundle.test)
     if writes:
-        save_model(folder.model_file, session.complete(averaged), session)
         _write_facts(folder, session, tested)
         write_opinions(folder.opinions_file, session.bundle.train, judged)
         if held_out_splits(session):

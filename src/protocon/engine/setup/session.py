@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from protocon.data.imageset import DataBundle, ImageSet
-from protocon.data.labels.label_split import Split, make_split
+from protocon.data.labels.label_split import Split, make_split, split_without_labels
 from protocon.data.labels.split_file import load_split
 from protocon.data.registry import DATASETS, OWN
 from protocon.data.source_options import Progress, SourceOptions
@@ -133,8 +133,10 @@ def load_data(config: RunConfig, progress: Progress | None = None) -> DataBundle
 
 
 def choose_split(config: RunConfig, train: ImageSet) -> Split:
-    """The split file that was given, or labels drawn as asked."""
+    """The split file that was given, or labels drawn as asked; no labels for a method that does without."""
     data = config.data
+    if not METHODS[config.method_name].uses_labels:
+        return split_without_labels(train, seed=config.run.seed)
     if data.split is not None:
         return load_split(data.split, train)
     if data.labels_per_class is not None and data.labels_percent is not None:
