@@ -1,6 +1,7 @@
 """Ten thousand inputs that nobody would write, through every way into the package.
 
     python -m benchmarks.fuzz
+    python -m benchmarks.fuzz --only labels.csv labels.xlsx "folders of files"     # all inputs through these
 
 None may end in anything but a result or one of our own errors, take longer than 20 seconds, or write a file elsewhere.
 Prints one JSON object; the first finding stops it with the smallest input that shows it.
@@ -21,12 +22,16 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=10_000)
-    inputs = parser.parse_args().inputs
+    parser.add_argument("--only", nargs="+", choices=list(TARGETS), help="targets that share the inputs evenly")
+    asked = parser.parse_args()
+    counts = {name: target.share * asked.inputs // 100 for name, target in TARGETS.items()}
+    if asked.only:
+        counts = dict.fromkeys(asked.only, -(-asked.inputs // len(asked.only)))
     rows: dict[str, dict[str, Any]] = {}
-    for name, target in TARGETS.items():
+    for name, count in counts.items():
         faulthandler.dump_traceback_later(3600, exit=True)  # code in C that never returns gets no other end
         with tempfile.TemporaryDirectory() as empty, nothing_else_written(Path(empty)):
-            tally = throw(target, target.share * inputs // 100)
+            tally = throw(TARGETS[name], count)
         rows[name] = {
             "inputs": tally.results + tally.errors,
             "accepted": tally.results,

@@ -41,7 +41,7 @@ ODD = {
 
 LABELS = [
     "with space.png,red",
-    "WITH SPACE.png,red",
+    "with spade.png,red",
     '"comma, name.png",blue',
     "новый ☃.png,red",
     '"two\nlines.png",blue',
@@ -56,7 +56,7 @@ LABELS = [
     "animated.gif,green",
 ]
 WARNINGS = {
-    "WITH SPACE.png is not there (did you mean with space.png?)": "wrong case",
+    "with spade.png is not there (did you mean with space.png?)": "wrong letter",
     "001.png has different labels: red (line 11), blue (line 12); it counts as unlabelled": "conflict",
     "1 row repeats another": "repeat",
     "truncated.jpg has the label blue, but the file cannot be decoded": "label of a damaged file",

@@ -128,7 +128,7 @@ def test_train_goes_on_and_says_the_same(protocon: Shell, hostile: Path, tmp_pat
     [
         ("000.png,red\n001.png,red\n", "names 1 class (red); expected at least two"),
         ("", "labels.csv is empty"),
-        ("a.png,red\nb.png,blue\n", "no label is filled in"),
+        ("a.png,red\nb.png,blue\n", "none of its 2 rows names one of the"),
         ("truncated.jpg,red\n000.png,blue\n", "only 1 class has labelled images that can be decoded"),
     ],
 )

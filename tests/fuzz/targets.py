@@ -3,6 +3,7 @@
 A target takes bytes or settings, and must answer with a result or with one of our own errors.
 """
 
+import contextlib
 import io
 import json
 import pickle
@@ -24,10 +25,12 @@ from protocon.data.files.decode import decode_image, image_dimensions
 from protocon.data.imageset import ArrayImages
 from protocon.data.labels.label_split import make_split
 from protocon.data.labels.split_file import load_split, save_split
+from protocon.data.recognise import recognise
 from protocon.data.registry import DATASETS
 from protocon.data.source_options import SourceOptions
 from protocon.data.sources.cifar_pickle import read_batch
 from protocon.data.sources.fashion_mnist import read_idx
+from protocon.engine.labelling.label_files import LABEL_COLUMNS
 from protocon.engine.loop.checkpoint import load_checkpoint
 from protocon.networks.encoders import build_encoder
 from protocon.networks.network import Network
@@ -140,20 +143,128 @@ OVERRIDES = st.lists(
 # Labels
 
 FILES = [f"{place}{number}.png" for number in range(3) for place in ("", "a/", "ä b/")]
+ODD_CELLS = ("0", "1.PNG", "photos/0.png", "C:\\x\\1.png", "Cat", "cats", "kat", "accept", "review", ".png", "/", "a/")
 CELLS = st.sampled_from(
-    [*FILES, "0.PNG", "../0.png", "/0.png", "a\\0.png", "cat", "dog", "-1", "", "9" * 5000, "²", "１", '"', "=1+1"]
+    (
+        *FILES,
+        *ODD_CELLS,
+        "0.PNG",
+        "../0.png",
+        "/0.png",
+        "a\\0.png",
+        "cat",
+        "dog",
+        "-1",
+        "",
+        "9" * 5000,
+        "²",
+        "１",
+        '"',
+        "=1",
+    )
 ) | st.text(max_size=8)
+HEADS: SearchStrategy[list[list[str]]] = st.sampled_from(
+    [
+        [],
+        [["file", "label"]],
+        [["image", "species", "observer"]],
+        [["Bild", "Tier"]],
+        [["a", "b", "c", "d"]],
+        [list(LABEL_COLUMNS)],
+        [["file", "split", "given", "refined", "triage"]],
+        [["label", "label"]],
+    ]
+)
+
+
+@st.composite
+def label_rows(draw: st.DrawFn) -> list[list[str]]:
+    head = draw(HEADS)
+    as_wide = draw(st.booleans())
+    width = len(head[0]) if head and as_wide else draw(st.integers(1, 4))
+    rows = draw(st.lists(st.lists(CELLS, min_size=1, max_size=width), max_size=9))
+    good = [[FILES[0], "cat"], [FILES[1], "dog"]] if draw(st.booleans()) else []
+    return head + good + rows
 
 
 @st.composite
 def label_bytes(draw: st.DrawFn) -> bytes:
-    rows = draw(st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=9))
-    good = [[FILES[0], "cat"], [FILES[1], "dog"]] if draw(st.booleans()) else []
-    head = [["file", "label"]] if draw(st.booleans()) else []
     separator = draw(st.sampled_from((",", ";", "\t")))
-    text = draw(st.sampled_from(("\n", "\r\n", "\r"))).join(separator.join(row) for row in head + good + rows)
+    text = draw(st.sampled_from(("\n", "\r\n", "\r"))).join(separator.join(row) for row in draw(label_rows()))
     content = text.encode(draw(st.sampled_from(("utf-8", "utf-8-sig", "utf-16"))), "surrogatepass")
     return draw(mutated([content], changes=2))
+
+
+WORKBOOK_CELLS = CELLS | st.none() | st.integers() | st.floats() | st.booleans() | st.datetimes()
+
+
+WORKBOOK_ROWS = st.builds(
+    lambda head, rows, good: head + rows + ([[FILES[0], "cat"], [FILES[1], "dog"]] if good else []),
+    HEADS,
+    st.lists(st.lists(WORKBOOK_CELLS, max_size=4), max_size=6),
+    st.booleans(),
+)
+
+
+def workbook(rows: list[list[Any]]) -> bytes:
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for row in rows:
+        with contextlib.suppress(ValueError, TypeError, openpyxl.utils.exceptions.IllegalCharacterError):
+            book.active.append(row)
+    content = io.BytesIO()
+    book.save(content)
+    return content.getvalue()
+
+
+def read_workbook(content: bytes | list[list[Any]], folder: Path) -> None:
+    read_labels(content if isinstance(content, bytes) else workbook(content), folder)
+
+
+NAMES_OF_FILES = st.builds(
+    lambda stem, suffix: stem + suffix,
+    st.sampled_from(
+        ("a", "b", "B", "sub/a", "red/0", "blue/0", "train/red/1", "unlabelled/x", ".hidden", "labels", "metadata")
+    )
+    | st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_size=1, max_size=6),
+    st.sampled_from(
+        ("", ".png", ".PNG", ".jpg", ".heic", ".avif", ".cr2", ".mov", ".csv", ".jsonl", ".xlsx", ".npz", ".zip")
+    ),
+)
+GOOD_FOLDERS: tuple[dict[str, str], ...] = (
+    {},
+    dict.fromkeys(("red/0.png", "red/1.png", "blue/0.png", "blue/1.png", "unlabelled/2.png"), "picture"),
+    {"a.png": "picture", "b.png": "picture", "c.png": "picture", "labels.csv": "file,label\na.png,x\nb.png,y\n"},
+    {"a.png": "picture", "b.png": "picture", "c.png": "picture", "metadata.csv": "file_name,label\na.png,x\nb.png,y\n"},
+)
+FOLDERS = st.builds(
+    lambda good, more: good | more,
+    st.sampled_from(GOOD_FOLDERS),
+    st.dictionaries(
+        NAMES_OF_FILES, st.sampled_from(("picture", "", "text", "file,label\na,x\nb,y\n", "PK")), max_size=8
+    ),
+)
+
+
+def read_folder(content: dict[str, str], folder: Path) -> None:
+    """Whatever lies there: recognised and loaded, or explained."""
+    root = folder / "photos"
+    root.mkdir()
+    for number, (name, text) in enumerate(content.items()):
+        file = root / name
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if text == "picture":
+                with file.open("wb") as out:
+                    Image.fromarray(picture(number % 2, number, side=4)).save(out, "PNG")
+            else:
+                file.write_text(text)
+        except OSError:  # a name that the file system does not take, or a folder of the same name
+            continue
+    found = recognise(root)
+    bundle = DATASETS[found.name](SourceOptions(root=found.root))
+    make_split(bundle.train)
 
 
 def read_labels(content: bytes, folder: Path) -> None:
@@ -204,7 +315,7 @@ def read_split(content: bytes, folder: Path) -> None:
 
 # Images
 
-FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM", "AVIF")
 
 
 def _image_seeds() -> list[bytes]:
@@ -392,9 +503,13 @@ def read_run_file(content: tuple[str, bytes], folder: Path) -> None:
 TARGETS: dict[str, Target] = {
     "settings as YAML": Target(yaml_bytes(), read_yaml, 14),
     "key=value": Target(OVERRIDES, override, 12),
-    "labels.csv": Target(label_bytes(), read_labels, 14),
+    "labels.csv": Target(label_bytes(), read_labels, 10),
+    "labels.xlsx": Target(
+        WORKBOOK_ROWS | mutated([workbook([["file", "label"], ["0.png", "cat"], ["a/0.png", 3.5]])]), read_workbook, 3
+    ),
+    "folders of files": Target(FOLDERS, read_folder, 4),
     "split file": Target(split_bytes(), read_split, 12),
-    "images": Target(mutated(_image_seeds()), read_image, 20),
+    "images": Target(mutated(_image_seeds()), read_image, 17),
     "npz and npy": Target(array_file(), read_arrays, 12),
     "zip of images": Target(mutated([_zip_seed()]), read_zip, 4),
     "CIFAR pickle": Target(mutated(_pickle_seeds()), read_pickle, 3),

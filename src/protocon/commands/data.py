@@ -70,6 +70,8 @@ def show(content: dict[str, Any], screen: Console) -> None:
         rows = [*training["chosen"].items(), *sizes.items(), ("memory (estimate)", training["memory"]["total"])]
         rows += [("time", training["time"])] if "time" in training else []
         _table(screen, "What training would do", ("setting", "value, and why"), rows, shown_rows=len(rows))
+    for line in content.get("notes", []):
+        say(f"note: {line}")
     warnings = content.get("warnings", [])
     for line in warnings[:_SHOWN_WARNINGS]:
         say(f"warning: {line}")

@@ -9,7 +9,7 @@ from protocon.data.files.places import describe, open_store
 from protocon.data.files.stores import FileEntry, FileStore, is_hidden
 from protocon.data.sources.class_folders import is_unlabelled_folder
 from protocon.data.sources.hf_folder import METADATA_FILES, has_labels
-from protocon.data.sources.labelled_folder import LABELS_FILE
+from protocon.data.sources.labelled_folder import LABELS_FILES
 from protocon.data.sources.listing import sort_out
 from protocon.errors import DataError
 
@@ -75,7 +75,7 @@ def _folder(root: Path, labels: Path | None) -> Recognised:
     for folder, benchmark in _BENCHMARKS.items():
         if folder in names:
             return Recognised(benchmark, root, f"there is {folder}/")
-    if labels is None and names & {"dataset_dict.json", "dataset_info.json"} and LABELS_FILE not in names:
+    if labels is None and names & {"dataset_dict.json", "dataset_info.json"} and not names & set(LABELS_FILES):
         return Recognised("hf", root, "saved by the package datasets")
     found = _files(root, open_store(root, "folder", _LAYOUTS), labels)
     if found is not None:
@@ -97,8 +97,9 @@ def _files(root: Path, store: FileStore, labels: Path | None) -> Recognised | No
     if labels is not None:
         return Recognised("folder", root, f"labels in {labels.name}")
     names = {entry.path for entry in entries if not is_hidden(entry.path)}
-    if LABELS_FILE in names:
-        return Recognised("folder", root, f"there is {LABELS_FILE}")
+    own = next((name for name in LABELS_FILES if name in names), None)
+    if own is not None:
+        return Recognised("folder", root, f"there is {own}")
     tables = sorted(name for name in names if posixpath.basename(name) in METADATA_FILES)
     if any(has_labels(store, name) for name in tables):
         return Recognised("metadata", root, f"there is {shown(tables[0])}, as Hugging Face writes it")

@@ -6,15 +6,17 @@ animation the first frame counts. Anything else is a DataError that names the fi
 """
 
 import os
+from functools import cache
 from typing import BinaryIO
 
 import numpy as np
 import torch
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError, features
 from PIL.JpegImagePlugin import JpegImageFile
 from torch import Tensor
 
 from protocon.data.files.file_report import ImageFacts
+from protocon.data.files.kinds import heic_is_readable
 from protocon.errors import DataError
 
 MAX_PIXELS = 89_478_485  # as Pillow's own warning: 256 MiB of RGB
@@ -24,6 +26,19 @@ _LARGEST_PROGRESSIVE = 2 * MAX_PIXELS  # its coefficients are held whole: about 
 
 # Named, since Pillow would otherwise try every plugin it has, one of which runs Ghostscript.
 _FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    """What Pillow may try: AVIF and HEIC where there is something that reads them."""
+    found: tuple[str, ...] = _FORMATS
+    if heic_is_readable():
+        import pillow_heif
+
+        pillow_heif.register_heif_opener()
+        found += ("HEIF",)
+    return (*found, "AVIF") if features.check("avif") else found
+
 
 _SIXTEEN_BIT = ("I;16", "I;16L", "I;16B", "I;16N")
 _WITH_ALPHA = ("RGBA", "LA", "PA", "RGBa", "La")
@@ -100,9 +115,9 @@ def _open(file: BinaryIO, name: str) -> Image.Image:
         # Past Pillow's own limit, which counts the pixels that a JPEG has, not those that we decode of it.
         return JpegImageFile(file)
     try:
-        return Image.open(file, formats=_FORMATS)
+        return Image.open(file, formats=_formats())
     except UnidentifiedImageError as error:
-        raise DataError(f"{name} is not an image that can be read. Expected one of {', '.join(_FORMATS)}.") from error
+        raise DataError(f"{name} is not an image that can be read. Expected one of {', '.join(_formats())}.") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise DataError(f"{name} has too many pixels: {str(error).split(',')[0]}. Scale it down.") from error
 

@@ -34,6 +34,8 @@ class FileReport:
     skipped: tuple[SkippedFile, ...] = ()
     warnings: tuple[str, ...] = ()
     """What a user should know of the labels and files, one line each."""
+    notes: tuple[str, ...] = ()
+    """What was taken for what in the labels, one line each: nothing is wrong with it."""
     facts: tuple[ImageFacts, ...] = ()
     """Of the used files, where they were decoded before training."""
 

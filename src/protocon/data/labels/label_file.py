@@ -1,17 +1,18 @@
-"""Rows of `file,label` from a CSV file, as spreadsheets and people write them."""
+"""Rows of `file,label` from a CSV file or a workbook, as spreadsheets and people write them."""
 
 import csv
 import io
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from protocon.data.labels.label_columns import Columns, by_heading, choose_columns
+from protocon.data.labels.own_table import is_own_table, own_labels
+from protocon.data.labels.spreadsheet import is_workbook, read_workbook
 from protocon.errors import DataError
 
-_FILE_HEADINGS = frozenset(("file", "filename", "file_name", "path", "image", "image_id", "name", "id"))
-_LABEL_HEADINGS = frozenset(("label", "labels", "class", "class_name", "category", "target"))
 _SEPARATORS = ",;\t"
 _TRIED_ROWS = 50
 _FILE_LIKE = re.compile(r"\.[A-Za-z]{3,4}$")
@@ -33,13 +34,8 @@ class LabelTable(NamedTuple):
     rows: list[LabelRow]
     problems: list[str]
     """Rows that cannot be understood, one line each: `line 3: …`."""
-
-
-class _Columns(NamedTuple):
-    """Which column is which."""
-
-    file: int = 0
-    label: int = 1
+    notes: tuple[str, ...] = ()
+    """What was taken for what, where that is not plain."""
 
 
 def read_label_rows(path: Path) -> list[LabelRow]:
@@ -50,40 +46,64 @@ def read_label_rows(path: Path) -> list[LabelRow]:
     return table.rows
 
 
-def read_label_table(path: Path) -> LabelTable:
-    """Read a CSV of two columns from a file."""
+NamesImage = Callable[[str], bool]
+"""Whether a cell names one of the images that there are."""
+
+
+def read_label_table(path: Path, *, names_image: NamesImage | None = None) -> LabelTable:
+    """Read a table of files and labels; see `parse_label_table`."""
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
         raise DataError(f"Labels file {path} does not exist. Expected a CSV with rows `file,label`.") from error
     except OSError as error:
         raise DataError(f"Labels file {path} cannot be read: {error.strerror}.") from error
-    return parse_label_table(content, str(path))
+    return parse_label_table(content, str(path), names_image=names_image)
 
 
-def parse_label_table(content: bytes, name: str) -> LabelTable:
-    """Read a CSV of two columns, with or without a heading.
+def parse_label_table(content: bytes, name: str, *, names_image: NamesImage | None = None) -> LabelTable:
+    """Read a CSV or a workbook of two columns, with or without a heading.
 
     A byte order mark (also of UTF-16), Windows line ends, quoted fields with separators and line breaks in them, blank
-    lines, semicolons or tabs as separators are all understood; more columns are allowed where a heading says which
-    two count.
+    lines, semicolons or tabs as separators are all understood. More columns are allowed where a heading, or the images
+    that they name, say which two count. Of a run's own labels.csv only a person's labels count.
+
+    Args:
+        content: of the file.
+        name: what messages call it.
+        names_image: whether a cell names one of the images, to tell columns by.
     """
-    text = _decode(content, name)
-    separator = _separator(text)
-    lines = list(_lines(text, separator, name))
+    sheet, separator = "", ","
+    if is_workbook(content):
+        lines, sheet = read_workbook(content, name)
+    else:
+        text = _decode(content, name)
+        separator = _separator(text)
+        lines = list(_lines(text, separator, name))
     if not lines:
         raise DataError(f"Labels file {name} is empty. Expected rows `file,label`.")
-    columns = _heading(lines[0][1])
+    notes = (f"sheet {sheet} is read",) if sheet else ()
+    if is_own_table(lines[0][1]):
+        found, said = own_labels(lines[0][1], lines[1:])
+        problems = [f"line {line}: no file is named" for line, file, _ in found if not file]
+        return LabelTable([LabelRow(*row) for row in found if row[1]], problems, (*notes, said))
+    columns = choose_columns([fields for _, fields in lines], name=name, names_image=names_image)
+    table = _pick(lines, columns, separator)
+    return table._replace(notes=(*notes, columns.said) if columns and columns.said else notes)
+
+
+def _pick(lines: list[tuple[int, list[str]]], columns: Columns | None, separator: str) -> LabelTable:
+    """The two columns of every row."""
+    place = columns or Columns()
     rows: list[LabelRow] = []
     problems: list[str] = []
-    for line, fields in lines if columns is None else lines[1:]:
-        place = columns or _Columns()
+    for line, fields in lines[1:] if place.heading else lines:
         if columns is None and len(fields) != 2:
             problems.append(
                 f"line {line}: {len(fields)} columns; expected two, `file,label` (quote names that contain "
                 "the separator, or give a heading `file,label` if there are more columns)"
             )
-        elif len(fields) <= max(place) or not fields[place.file]:
+        elif len(fields) <= max(place.file, place.label) or not fields[place.file]:
             problems.append(f"line {line}: expected a file and a label, got {separator.join(fields)!r}")
         else:
             rows.append(LabelRow(line, fields[place.file], fields[place.label]))
@@ -113,23 +133,17 @@ def _lines(text: str, separator: str, name: str) -> Iterator[tuple[int, list[str
 def _separator(text: str) -> str:
     """The separator under which the first rows look most like a labels file; the comma where none does."""
 
-    def likeness(separator: str) -> tuple[bool, int, int]:
+    def likeness(separator: str) -> tuple[bool, int, int, int]:
         try:
             rows = [fields for _, fields in itertools.islice(_lines(text, separator, ""), _TRIED_ROWS)]
         except DataError:
-            return False, -1, -1  # its quotes make no sense with this separator
+            return False, -1, -1, -1  # its quotes make no sense with this separator
         named = sum(len(fields) == 2 and any(map(_FILE_LIKE.search, fields)) for fields in rows)
-        return bool(rows) and _heading(rows[0]) is not None, named, sum(len(fields) == 2 for fields in rows)
+        known = bool(rows) and by_heading(rows[0]) is not None
+        wide = sum(len(fields) > 1 and len(fields) == len(rows[0]) for fields in rows)
+        return known, named, sum(len(fields) == 2 for fields in rows), wide
 
     return max(_SEPARATORS, key=likeness)
-
-
-def _heading(fields: list[str]) -> _Columns | None:
-    """Positions of the two columns if the first row is a heading."""
-    lowered = [field.lower() for field in fields]
-    files = [i for i, field in enumerate(lowered) if field in _FILE_HEADINGS]
-    labels = [i for i, field in enumerate(lowered) if field in _LABEL_HEADINGS]
-    return _Columns(files[0], labels[0]) if files and labels else None
 
 
 def sorted_names(names: set[str]) -> tuple[str, ...]:

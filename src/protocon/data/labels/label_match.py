@@ -1,12 +1,13 @@
 """Which label belongs to which file: rows of a labels file against what is there.
 
-A row that cannot be used is set aside and named in a warning; training goes on with the others.
+A row that cannot be used is set aside and named in a warning; training continues with the others.
 """
 
 import difflib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -14,7 +15,9 @@ from protocon.data.files.file_report import SkippedFile
 from protocon.data.files.names import leaves, normal, shown
 from protocon.data.files.places import some
 from protocon.data.imageset import UNKNOWN
+from protocon.data.labels.file_finder import FileFinder, said_of
 from protocon.data.labels.label_file import LabelRow, LabelTable, sorted_names
+from protocon.data.labels.similar_names import similar_classes
 from protocon.errors import DataError
 
 UNKNOWN_LABELS = frozenset(("", "-1"))
@@ -31,6 +34,8 @@ class Matched:
     """int64 (N,); −1 = unknown."""
     class_names: tuple[str, ...]
     warnings: list[str]
+    notes: list[str]
+    """What was taken for what."""
 
 
 @dataclass
@@ -49,8 +54,8 @@ def match_labels(
     files: Sequence[str],
     *,
     skipped: Sequence[SkippedFile] = (),
-    root: Path | None = None,
-    least: int = 2,
+    finder: FileFinder | None = None,
+    at_least: int = 2,
 ) -> Matched:
     """Give each file its label.
 
@@ -59,44 +64,52 @@ def match_labels(
         table: its rows; names are relative to the files' folder.
         files: names of the images, or ids of embeddings.
         skipped: files that are there but not used, with the reason.
-        root: the files' folder: a row may also name a file by its full path.
-        least: fewer classes than this are an error.
+        finder: of these files; by default one that knows exact names only.
+        at_least: fewer classes than this are an error.
     """
-    places = {normal(name): place for place, name in enumerate(files)}
+    finder = finder or FileFinder(files, tolerant=False)
     warnings = [f"{source}, {problem}; the row is not used" for problem in table.problems]
     given: dict[int, _Given] = {}
     missing: list[LabelRow] = []
+    taken: dict[str, list[tuple[str, str]]] = {}
     for row in table.rows:
-        place = places.get(_relative(row.file, root))
-        if place is None:
+        found = finder.find(row.file)
+        if found.place is None:
             missing.append(row)
-        else:
-            given.setdefault(place, _Given()).rows.append(row)
-    warnings += _about_missing(source, missing, places, skipped, root)
+            continue
+        given.setdefault(found.place, _Given()).rows.append(row)
+        if found.how:
+            taken.setdefault(found.how, []).append((row.file, files[found.place]))
+    warnings += _about_missing(source, missing, finder, skipped)
     warnings += _about_repeated(source, given)
     chosen = {place: said.labels() for place, said in given.items()}
     one = {place: labels.pop() for place, labels in chosen.items() if len(labels) == 1}
     class_names = sorted_names(set(one.values()))
-    _need_classes(source, class_names, warnings, least)
+    if not given and missing and at_least:
+        raise DataError(_nothing_fits(source, missing, files))
+    _need_classes(source, class_names, warnings, at_least)
+    counts = Counter(one.values())
+    warnings += [f"{source}: {line}" for line in similar_classes(class_names, [counts[name] for name in class_names])]
     warnings += _about_single(source, one, given)
     numbers = {class_name: number for number, class_name in enumerate(class_names)}
     labels = np.full(len(files), UNKNOWN, dtype=np.int64)
     for place, label in one.items():
         labels[place] = numbers[label]
-    return Matched(labels, class_names, warnings)
+    notes = [f"{source}: {note}" for note in table.notes] + said_of(source, taken)
+    return Matched(labels, class_names, warnings, notes)
 
 
-def _relative(file: str, root: Path | None) -> str:
-    """A row's file as the listing names it."""
-    if root is not None and Path(file).is_absolute():
-        for base in (root, root.resolve()):
-            if Path(file).is_relative_to(base):
-                return normal(Path(file).relative_to(base).as_posix())
-    return normal(file)
+def _nothing_fits(source: str, missing: list[LabelRow], files: Sequence[str]) -> str:
+    """The message for a labels file that names none of the images."""
+    return (
+        f"{source}: none of its {len(missing):,} rows names one of the {len(files):,} images. The first row names "
+        f"{shown(missing[0].file)!r} (label {shown(missing[0].label)!r}); the first image is {shown(files[0])!r}. "
+        "Expected in each row a file, relative to the folder, and its label."
+    )
 
 
-def _need_classes(source: str, class_names: tuple[str, ...], warnings: list[str], least: int) -> None:
-    if len(class_names) >= least:
+def _need_classes(source: str, class_names: tuple[str, ...], warnings: list[str], at_least: int) -> None:
+    if len(class_names) >= at_least:
         return
     found = f"{len(class_names)} class{'es' if not class_names else ''}"
     text = f"{source} names {found} ({some(list(class_names)) or 'no label is filled in'}); expected at least two."
@@ -137,25 +150,27 @@ def _about_single(source: str, one: dict[int, str], given: dict[int, _Given]) ->
 
 
 def _about_missing(
-    source: str, missing: list[LabelRow], places: dict[str, int], skipped: Sequence[SkippedFile], root: Path | None
+    source: str, missing: list[LabelRow], finder: FileFinder, skipped: Sequence[SkippedFile]
 ) -> list[str]:
     """A line for each row whose file is not among the images, with the likeliest cause."""
     if not missing:
         return []
     reasons = {normal(skip.path): skip.reason for skip in skipped}
     by_name: dict[str, str] = {}
-    for place in places:
+    for place in finder.places:
         by_name.setdefault(PurePosixPath(place).name.lower(), place)
         by_name.setdefault(PurePosixPath(place).stem.lower(), place)
-    searched = list(places)[:_SEARCHED]
+    searched = list(finder.places)[:_SEARCHED]
     lines = []
     for number, row in enumerate(missing):
-        name = _relative(row.file, root)
+        name, several = finder.relative(row.file), finder.find(row.file).several
         guess = by_name.get(PurePosixPath(name).name.lower())
-        if guess is None and number < _GUESSED:
+        if guess is None and not several and number < _GUESSED:
             guess = next(iter(difflib.get_close_matches(name, searched, n=1)), None)
         if name in reasons:
             why = f"is not used: {reasons[name]}"
+        elif several:
+            why = f"could be any of {some([shown(file) for file in several], 3)}"
         elif leaves(name):
             why = "points out of the folder"
         else:

@@ -19,6 +19,7 @@ from protocon.data.imageset import (
     FeatureArray,
     content_of,
 )
+from protocon.data.labels.file_finder import FileFinder
 from protocon.data.labels.holdout import hold_out
 from protocon.data.labels.label_file import read_label_table, sorted_names
 from protocon.data.labels.label_match import match_labels
@@ -79,9 +80,11 @@ def _with_table(content: "_Content", ids: list[str], path: Path) -> "tuple[_Cont
     """The content with labels from a CSV of `id,label` rows."""
     if content.y is not None:
         raise ConfigError(f"{path} is given, but the arrays have labels of their own. Remove one of them.")
-    matched = match_labels(path.name, read_label_table(path), ids)
+    finder = FileFinder(ids, tolerant=False)
+    table = read_label_table(path, names_image=finder.names_image)
+    matched = match_labels(path.name, table, ids, finder=finder)
     text = np.array([*matched.class_names, ""])[matched.labels]  # −1 is the last: unknown
-    return replace(content, y=text), FileReport(len(ids), (), tuple(matched.warnings))
+    return replace(content, y=text), FileReport(len(ids), (), tuple(matched.warnings), tuple(matched.notes))
 
 
 def _hints(x: np.ndarray) -> DataHints:

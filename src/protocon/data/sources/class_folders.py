@@ -10,6 +10,7 @@ from protocon.data.files.names import shown
 from protocon.data.files.places import need_root, open_store, some, wrong_place
 from protocon.data.files.stores import FileEntry, FileStore, FolderStore, is_hidden
 from protocon.data.imageset import UNKNOWN, DataBundle
+from protocon.data.labels.similar_names import similar_classes
 from protocon.data.source_options import FILE_OPTIONS, SourceOptions
 from protocon.data.sources.listing import FileListing, make_bundle, sort_out
 from protocon.errors import DataError
@@ -33,6 +34,8 @@ def imagefolder(options: SourceOptions) -> DataBundle:
     options.accept_only("imagefolder", *FILE_OPTIONS, "test_fraction", "test_seed")
     root = need_root(options, "imagefolder", _EXPECTED)
     listing = list_class_folders("imagefolder", open_store(root, "imagefolder", _EXPECTED), own=True)
+    counts = np.bincount(listing.train.labels[listing.train.labels >= 0], minlength=len(listing.class_names))
+    listing.warnings.extend(similar_classes(listing.class_names, counts.tolist()))
     return make_bundle(listing, options, own=True)
 
 

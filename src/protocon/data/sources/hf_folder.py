@@ -14,6 +14,7 @@ from protocon.data.files.names import shown
 from protocon.data.files.places import need_root, open_store, wrong_place
 from protocon.data.files.stores import FileEntry, FileStore, is_hidden
 from protocon.data.imageset import DataBundle
+from protocon.data.labels.file_finder import FileFinder
 from protocon.data.labels.label_file import LabelRow, LabelTable, parse_label_table
 from protocon.data.labels.label_match import match_labels
 from protocon.data.source_options import FILE_OPTIONS, SourceOptions
@@ -43,12 +44,14 @@ def metadata(options: SourceOptions) -> DataBundle:
     images, skipped = sort_out(entries)
     skipped = [SkippedFile(s.path, "the labels file") if s.path in tables else s for s in skipped]
     table = _joined(store, tables)
-    matched = match_labels("metadata", table, [entry.path for entry in images], skipped=skipped, root=root)
+    names = [entry.path for entry in images]
+    matched = match_labels(
+        "metadata", table, names, skipped=skipped, finder=FileFinder(names, root=root, tolerant=False)
+    )
     train, test = _divide(images, matched.labels, skipped)
     if not train.files:
         raise DataError(f"{root}: every image is in a test folder; put those to learn from into train/.")
-    names = matched.class_names
-    listing = FileListing("metadata", store, names, train, test, skipped, matched.warnings)
+    listing = FileListing("metadata", store, matched.class_names, train, test, skipped, matched.warnings, matched.notes)
     return make_bundle(listing, options, own=True)
 
 

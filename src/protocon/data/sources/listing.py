@@ -8,6 +8,7 @@ import numpy as np
 from protocon.data.files.decode import image_dimensions
 from protocon.data.files.decode_all import Decoded, Decoder, Members, remarks
 from protocon.data.files.file_report import FileReport, SkippedFile
+from protocon.data.files.kinds import PERHAPS_PICTURES, why_not_read
 from protocon.data.files.names import shown
 from protocon.data.files.stores import BROKEN, LOOP, FileEntry, FileStore, is_hidden
 from protocon.data.imageset import UNKNOWN, ArrayImages, DataBundle, DataHints, FileImages, ImageSet, content_of_files
@@ -15,23 +16,6 @@ from protocon.data.labels.holdout import hold_out
 from protocon.data.source_options import SourceOptions
 from protocon.errors import ConfigError, DataError
 
-_SUFFIXES = frozenset(
-    (
-        ".jpg",
-        ".jpeg",
-        ".jpe",
-        ".jfif",
-        ".png",
-        ".bmp",
-        ".gif",
-        ".webp",
-        ".tif",
-        ".tiff",
-        ".ppm",
-        ".pgm",
-        ".pbm",
-    )
-)
 _PROBED = 64
 
 
@@ -47,6 +31,8 @@ class FileListing:
     skipped: list[SkippedFile]
     warnings: list[str] = field(default_factory=list)
     """What a user should know, one line each."""
+    notes: list[str] = field(default_factory=list)
+    """What was taken for what, one line each."""
 
 
 def sort_out(entries: list[FileEntry]) -> tuple[list[FileEntry], list[SkippedFile]]:
@@ -55,19 +41,34 @@ def sort_out(entries: list[FileEntry]) -> tuple[list[FileEntry], list[SkippedFil
     skipped: list[SkippedFile] = []
     for entry in entries:
         suffix = os.path.splitext(entry.path)[1].lower()  # noqa: PTH122  # a million times: ten times faster
+        why = why_not_read(suffix)
         if is_hidden(entry.path):
             skipped.append(SkippedFile(entry.path, "hidden file"))
         elif entry.size == BROKEN:
             skipped.append(SkippedFile(entry.path, "broken link"))
         elif entry.size == LOOP:
             skipped.append(SkippedFile(entry.path, "link to a folder that it lies in"))
-        elif suffix not in _SUFFIXES:
-            skipped.append(SkippedFile(entry.path, f"not an image ({suffix or 'no suffix'})"))
+        elif why:
+            skipped.append(SkippedFile(entry.path, why))
         elif entry.size == 0:
             skipped.append(SkippedFile(entry.path, "empty file"))
         else:
             images.append(entry)
     return images, skipped
+
+
+def worth_a_word(skipped: list[SkippedFile]) -> list[str]:
+    """A line for each kind of file that is not read although it may be a picture, with an example."""
+    kinds: dict[str, list[str]] = {}
+    for skip in skipped:
+        if skip.reason.startswith(PERHAPS_PICTURES):
+            kinds.setdefault(skip.reason.partition(" (")[0], []).append(skip.path)
+    advice = {skip.reason.partition(" (")[0]: skip.reason.partition("): ")[2] for skip in skipped}
+    return [
+        f"{len(paths):,} file{'' if len(paths) == 1 else 's'} not read ({kind}; {shown(paths[0])})"
+        + (f": {advice[kind]}" if advice[kind] else "")
+        for kind, paths in kinds.items()
+    ]
 
 
 def make_bundle(
@@ -111,10 +112,12 @@ def make_bundle(
     if own:
         parts, names = _without_empty_classes(parts, names, decoder)
     sets = [_image_set(part, names, listing, options, size) for part in parts]
+    spared = worth_a_word(listing.skipped) if own else []
     report = FileReport(
         sum(map(len, sets)),
         (*listing.skipped, *decoder.skipped),
-        (*listing.warnings, *decoder.warnings, *remarks(decoder.facts, size)),
+        (*listing.warnings, *spared, *decoder.warnings, *remarks(decoder.facts, size)),
+        tuple(listing.notes),
         tuple(decoder.facts),
     )
     return DataBundle(sets[0], sets[1] if len(sets) > 1 else None, DataHints(flip=flip), report)

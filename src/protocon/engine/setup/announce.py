@@ -70,6 +70,7 @@ def file_lines(report: FileReport | None) -> Iterator[str]:
         return
     yield report.summary()
     lists = {
+        "note": list(report.notes),
         "skipped": [f"{shown(skip.path)}: {shown(skip.reason)}" for skip in report.skipped],
         "warning": list(report.warnings),
     }
@@ -109,6 +110,7 @@ def describe_data(bundle: DataBundle, split: Split, *, own: bool) -> dict[str, A
         ],
         "counts": used,
         "skipped": [{"file": s.path, "reason": s.reason} for s in report.skipped] if report else [],
+        "notes": list(report.notes) if report else [],
         "warnings": list(report.warnings) if report else [],
     }
     if own:
