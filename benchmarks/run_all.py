@@ -50,6 +50,9 @@ FIGURES = (
     Figure("epoch_end", "epoch_end_s", "s, cluster labels and prototypes at ImageNet size", 0.2, True),
     Figure("epoch_end", "speedup_over_loop", "times faster than a loop over clusters", 100, False),
     Figure("scale", "bytes_per_sample", "bytes of bank a sample, up to the largest N", 10, True),
+    Figure("startup", "help_cpu_s", "s of CPU time, protocon --help", 0.5, True),
+    Figure("startup", "version_cpu_s", "s of CPU time, protocon --version", 0.5, True),
+    Figure("startup", "recipes_cpu_s", "s of CPU time, protocon recipes", 1, True),
     Figure("loader", "ratio_to_torchvision_simclr", "images a second ÷ torchvision's, 224 px, SimCLR", 1.5, False),
     Figure("loader", "ratio_to_torchvision_randaugment", "the same with RandAugment", 1.5, False),
 )

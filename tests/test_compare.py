@@ -1,4 +1,4 @@
-"""`protocon compare`: real grids that fail, are killed, go on, grow and are refused."""
+"""`protocon compare`: real grids that fail, are killed, resume, grow and are refused."""
 
 import os
 import re
@@ -95,7 +95,7 @@ def test_every_cell_has_its_result(whole: Comparison) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="looks for processes in /proc")
-def test_a_killed_grid_leaves_no_process_and_goes_on_where_it_stopped(whole: Comparison, tmp_path: Path) -> None:
+def test_a_killed_grid_leaves_no_process_and_resumes(whole: Comparison, tmp_path: Path) -> None:
     """First a worker is killed, as by a system out of memory, then the grid itself."""
     out = tmp_path / "grid"
     command = [sys.executable, "-m", "protocon", "compare", "--out", str(out), "--workers", "2", *ARGUMENTS]
@@ -207,7 +207,7 @@ def test_cells_that_learned_from_other_labels_are_not_compared(tmp_path: Path) -
         run_quietly(quick(methods="logistic-regression,label-spreading", seeds=1), out)
 
 
-def test_one_worker_a_core_but_one_alone_on_an_accelerator() -> None:
+def test_one_worker_per_core_but_one_alone_on_an_accelerator() -> None:
     assert default_workers(quick(overrides=("run.accelerator=cpu",))) == len(os.sched_getaffinity(0))
     assert default_workers(quick(overrides=("run.accelerator=cuda",))) == 1
 

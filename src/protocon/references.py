@@ -1,4 +1,4 @@
-"""REFERENCES: classifiers without a neural network, which a user would try first. A new one is a function and a line.
+"""REFERENCES: classifiers without a neural network, which users try first. A new one is one function and one line.
 
 They see what a run sees: the same labelled, unlabelled and test images, as rows of pixels in [0, 1], or as
 embeddings (of a frozen encoder, where networks learn from one) with mean 0 and standard deviation 1 in each feature.

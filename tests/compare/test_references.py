@@ -54,7 +54,7 @@ def test_logistic_regression_takes_labels_alone() -> None:
     assert np.array_equal(REFERENCES["logistic-regression"](task), REFERENCES["logistic-regression"](alone))
 
 
-def test_hidden_classes_are_never_seen_and_no_row_comes_twice() -> None:
+def test_held_out_classes_are_never_seen_and_no_row_comes_twice() -> None:
     bundle = blobs()
     split = make_split(bundle.train, per_class=2, include_labelled=True)
     task = references._task(bundle.train, bundle.train, split)

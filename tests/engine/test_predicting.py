@@ -139,7 +139,7 @@ def test_unreadable_files_have_a_row_and_exit_code_1(
     errors = {Path(row["file"]).name: row["error"] for row in done.json["predictions"] if "error" in row}
     assert set(errors) == {"broken.png", "empty.png", "gone.png"}
     assert len(done.json["predictions"]) == 12
-    assert "9 labelled, 3 could not be read" in done.err
+    assert "9 labelled, 3 cannot be read" in done.err
     done = command(model, monkeypatch, capsys, str(photos / "notes.txt"))  # asked for by name: an error, not silence
     assert done.code == 1
     assert "notes.txt" in done.out

@@ -56,7 +56,7 @@ def compare(
 ) -> None:
     """Train methods on the same labels, over label counts and seeds, and tabulate them.
 
-    A setting holds for every method that has it; METHOD.key=value for one.
+    A setting applies to every method that has it; METHOD.key=value to one.
     The same command continues where it was stopped. Exit code 1 if a run failed.
     """
     from protocon.compare.grid import compare as run_comparison

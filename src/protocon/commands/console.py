@@ -1,4 +1,4 @@
-"""What commands say: one JSON object, or text for a person; and a word when they are interrupted."""
+"""What commands print: one JSON object, or text for a person; and advice when they are interrupted."""
 
 import json
 import sys
@@ -32,7 +32,7 @@ def say(console: Console, line: str) -> None:
 
 @contextmanager
 def interruptible(console: Console, advice: str = "--resume auto continues from the last checkpoint") -> Iterator[None]:
-    """Ctrl-C, or a signal to stop, ends a run with a word on how to continue it."""
+    """Ctrl-C, or a signal to stop, ends a run with advice on how to continue it."""
     try:
         yield
     except RunStopped as stop:

@@ -109,7 +109,7 @@ DATA = Group(
 NETWORK = Group(
     "Network",
     (
-        Option("--encoder", "network.encoder", str, "wrn-28-2, or any timm name."),
+        Option("--encoder", "network.encoder", str, "Name of the encoder: wrn-28-2, or any of timm."),
         Option("--weights", "network.weights", Path, "File with the encoder's weights."),
         Option(
             "--init",

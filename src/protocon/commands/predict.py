@@ -19,15 +19,20 @@ from protocon.errors import ConfigError, RunError
 def predict(
     run: Annotated[Path, typer.Argument(help="Run folder, or a model.safetensors.")],
     images: Annotated[
-        list[str], typer.Argument(help="Image files, folders (searched to the bottom), zip archives; - reads a list.")
+        list[str],
+        typer.Argument(
+            help="Image files, folders (searched recursively), zip archives; - reads a list from standard input."
+        ),
     ],
     out: Annotated[Path | None, typer.Option("--out", help="Write FILE.csv or FILE.json.")] = None,
     file_format: Annotated[str | None, typer.Option("--format", help="csv, json or text.")] = None,
-    probabilities: Annotated[bool, typer.Option("--probabilities", help="Of all classes, not only the best.")] = False,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Write the probabilities of all classes, not only the best.")
+    ] = False,
     as_json: AsJson = False,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
-    """Label images with a finished run, however many; exit code 1 if any of them could not be read.
+    """Label any number of images with a finished run; exit code 1 if any of them cannot be read.
 
     Runs on embeddings take .npy and .npz files.
     """
@@ -46,7 +51,7 @@ def predict(
         WRITERS[chosen](rows, file, run=str(run), classes=classes)
     if counts["unreadable"] or out is not None or not any(counts.values()):
         where = f" in {out}" if out is not None else ""
-        line = f"{counts['labelled']:,} labelled, {counts['unreadable']:,} could not be read{where}"
+        line = f"{counts['labelled']:,} labelled, {counts['unreadable']:,} cannot be read{where}"
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     if counts["unreadable"] or not counts["labelled"]:
         raise typer.Exit(1)

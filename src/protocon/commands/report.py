@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, finished or not; several are laid over each other.")],
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, finished or not; several are drawn together.")],
     out: Annotated[
         Path | None,
         typer.Option(

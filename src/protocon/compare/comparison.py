@@ -13,11 +13,11 @@ OURS = "protocon"
 
 @dataclass(frozen=True)
 class Record:
-    """What came of one cell. Without a result, accuracy is None and `error` says why."""
+    """The outcome of one cell. Without a result, accuracy is None and `error` says why."""
 
     method: str
     labels: int
-    """Labels of each class."""
+    """Labels per class."""
     seed: int
     accuracy: float | None
     """Of the run (mean over its last ten epochs, averaged weights) or of the reference, from 0 to 1."""
@@ -30,7 +30,7 @@ class Record:
 
     @property
     def name(self) -> str:
-        """As its folder is called."""
+        """Name of its folder."""
         return f"{self.method}-{self.labels}pc-seed{self.seed}"
 
 
@@ -40,14 +40,14 @@ class Cost:
 
     runs: int
     seconds: float | None
-    """Median over the runs: one that stood still for an hour, on a machine with other work, does not change it."""
+    """Median over the runs: one that had to wait for an hour, on a machine with other work, does not change it."""
     memory: float | None
     """Largest peak of a run, in MiB."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All cells of a grid. A missing one is never passed over in silence: n says how many a mean is of."""
+    """All cells of a grid. A missing one is never ignored silently: n says how many values a mean comes from."""
 
     data: str
     methods: tuple[str, ...]
@@ -72,7 +72,7 @@ class Comparison:
         return tuple(record for record in self.records if record.accuracy is None)
 
     def by_seed(self, method: str, labels: int) -> dict[int, float]:
-        """Accuracies of a method with so many labels, by seed."""
+        """Accuracies of a method with this many labels, by seed."""
         return {
             record.seed: record.accuracy
             for record in self.records
@@ -107,7 +107,7 @@ class Comparison:
         return paired_difference(self.by_seed(OURS, labels), self.by_seed(method, labels))
 
     def cost(self, method: str, labels: int | None = None) -> Cost:
-        """What a method's finished runs took, all or those with so many labels."""
+        """What a method's finished runs took: all of them, or those with this many labels."""
         done = [
             record
             for record in self.records
@@ -118,7 +118,7 @@ class Comparison:
         return Cost(len(done), median(seconds) if seconds else None, max(memory, default=None))
 
     def content(self) -> dict[str, Any]:
-        """Everything as plain data, for JSON. Accuracies are shares, not percent."""
+        """Everything as plain data, for JSON. Accuracies are fractions, not percent."""
         best = {labels: self.best(labels) for labels in self.labels}
         deltas = {labels: self.delta(labels) for labels in self.labels}
         ours = OURS in self.methods

@@ -1,4 +1,4 @@
-"""Progress of a grid: a bar and a line for each running cell; on a file or pipe, a line for each finished one."""
+"""Progress of a grid: a bar and one line per running cell; in a file or pipe, one line per finished cell."""
 
 import re
 import time
@@ -72,7 +72,7 @@ class GridDisplay:
         self.say(f"{self.finished}/{self.total}  {job.cell.name}: {outcome}  (eta {self.remaining()})")
 
     def remaining(self) -> str:
-        """Time to the end, if cells go on taking as long as those of this process did."""
+        """Estimated time to the end, if cells keep taking as long as those that this process ran."""
         spent = time.monotonic() - self._started
         done = self.finished - self._at_start
         return str(timedelta(seconds=round(spent / max(done, 1) * (self.total - self.finished))))

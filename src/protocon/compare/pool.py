@@ -1,4 +1,4 @@
-"""Worker processes: one fresh process a cell, so many at a time; a cell that fails stops no other."""
+"""Worker processes: one fresh process per cell, a fixed number at a time; a failing cell does not stop the others."""
 
 import multiprocessing
 import os

@@ -24,7 +24,7 @@ _SHARED = (
     "teacher",
     "joint_batchnorm",
 )
-"""Settings of a method that mean the same in every method that has them, so that a recipe's hold for all.
+"""Settings that mean the same in every method that has them, so that those of a recipe apply to all.
 `alpha` and `temperature` do not: each paper has its own."""
 
 
@@ -34,7 +34,7 @@ class Cell:
 
     method: str
     labels: int
-    """Labels of each class."""
+    """Labels per class."""
     seed: int
 
     @property
@@ -87,16 +87,16 @@ def build_request(
         methods: names of METHODS and REFERENCES; none for all of both.
         labels_per_class: label counts.
         seeds: how many; they are 0, 1, 2, …
-        settings: nested settings, section by section, which hold for all methods.
+        settings: nested settings, section by section, which apply to all methods.
         recipe: to start from. Of its method's settings, those that mean the same everywhere (threshold, class prior,
             …) reach all; the others that method alone.
-        overrides: `key=value`. A key of data, views, network, optim or run holds for all. A method's own key
-            holds for every method that has it; `METHOD.key=value` for that one alone.
+        overrides: `key=value`. A key of data, views, network, optim or run applies to all. A method's own key
+            applies to every method that has it; `METHOD.key=value` to that one only.
     """
     names = tuple(methods) or (*METHODS, *REFERENCES)
     _check_axes(names, labels_per_class, seeds)
     _check_each_is_used(overrides, names)
-    # Nothing of a recipe's own choice of labels: the grid decides that.
+    # A recipe's own choice of labels is dropped: the grid sets it.
     axes = {"data": {"labels_per_class": 1, "labels_percent": None, "split": None}, "run": {"seed": 0}}
     common = merge(axes, settings or {})
     given = read_recipe(recipe) if recipe is not None else {}
@@ -110,7 +110,7 @@ def build_request(
 
 
 def _shared(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What a recipe says of its own method that holds for this one too."""
+    """What a recipe says of its own method that applies to this one too."""
     fields = METHODS[name].Config.model_fields if name in METHODS else {}
     return {key: settings[key] for key in _SHARED if key in settings and key in fields}
 
@@ -169,7 +169,7 @@ def _check_each_is_used(overrides: Sequence[str], names: Sequence[str]) -> None:
 
 
 def _for_method(text: str, name: str) -> str | None:
-    """The override as it is for one method; None where it does not concern that method."""
+    """The override as one method takes it; None if it does not apply to that method."""
     key, separator, value = text.partition("=")
     section, dot, field = key.strip().rpartition(".")
     if section in METHODS:
@@ -221,7 +221,7 @@ def request_from_yaml(text: str, origin: str) -> Request:
 
 
 def conflicts(old: Request, new: Request) -> list[str]:
-    """What the new request changes or takes away, one line each; what it only adds is no conflict."""
+    """What the new request changes or leaves out, one line each; additions are no conflict."""
     lines: dict[str, None] = {}  # each line once: a common setting differs in every method
     left_out = {
         "method": old.configs.keys() - new.configs.keys(),
@@ -237,5 +237,5 @@ def conflicts(old: Request, new: Request) -> list[str]:
 
 
 def additions(old: Request, new: Request) -> int:
-    """How many cells the new request has more."""
+    """How many cells the new request adds."""
     return len(set(new.cells()) - set(old.cells()))

@@ -35,7 +35,7 @@ class Page:
     rows: tuple[tuple[str, ...], ...]
     strong: frozenset[tuple[int, int]] = frozenset()
     numbers: bool = True
-    """Whether the cells are numbers, which stand to the right."""
+    """Whether the cells are numbers, which are aligned to the right."""
 
 
 def write_tables(comparison: Comparison, folder: Path) -> None:
@@ -124,8 +124,8 @@ def _markdown_row(cells: Sequence[str]) -> str:
 def to_csv(comparison: Comparison) -> str:
     """One line per method and label count with everything in the tables; an empty cell where there is no number.
 
-    Accuracies and differences are shares, memory is in MiB. `difference` is ours minus the method, `delta` ours minus
-    `best_baseline`, the best of the others.
+    Accuracies and differences are fractions, memory is in MiB. `difference` is ours minus the method, `delta` is ours
+    minus `best_baseline`, the best of the others.
     """
     lines: list[dict[str, Any]] = []
     for method in comparison.rows:
@@ -155,7 +155,7 @@ def to_csv(comparison: Comparison) -> str:
 
 
 def cells_to_csv(comparison: Comparison) -> str:
-    """A line a cell; accuracy as a share, memory in MiB, nothing where there is no result."""
+    """One line per cell; accuracy as a fraction, memory in MiB, empty where there is no result."""
     return _csv([{column: getattr(record, column) for column in _CELL} for record in comparison.records])
 
 
@@ -233,7 +233,7 @@ def _difference(values: Difference, seeds: int) -> str:
 
 
 def _count(n: int, seeds: int) -> str:
-    """How many seeds a number is of, where that is not all of them."""
+    """How many seeds a number comes from, if not from all of them."""
     return "" if n == seeds else f" (n = {n})"
 
 
