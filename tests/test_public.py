@@ -26,6 +26,7 @@ ROOMS = (
     "report",
     "engine",
     "picking",
+    "labeller",
     "estimator",
     "export",
     "compare",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from protocon.engine.run import fit
     from protocon.estimator.classifier import ProtoConClassifier
     from protocon.export.export_run import export_run
+    from protocon.labeller.notebook import label
     from protocon.methods import METHODS
     from protocon.picking.pick import pick
     from protocon.runs.trained import load_run
@@ -27,6 +28,7 @@ __all__ = [
     "build_config",
     "export_run",
     "fit",
+    "label",
     "load_run",
     "pick",
 ]
@@ -39,6 +41,7 @@ _HOMES = {
     "build_config": "protocon.settings.config",
     "export_run": "protocon.export.export_run",
     "fit": "protocon.engine.run",
+    "label": "protocon.labeller.notebook",
     "load_run": "protocon.runs.trained",
     "pick": "protocon.picking.pick",
 }

@@ -15,6 +15,7 @@ from protocon.commands.data import data
 from protocon.commands.demo import demo
 from protocon.commands.evaluate import evaluate
 from protocon.commands.export import export
+from protocon.commands.label import label
 from protocon.commands.pick import pick
 from protocon.commands.predict import predict
 from protocon.commands.recipes import recipes
@@ -25,7 +26,7 @@ from protocon.commands.usage import Command
 from protocon.errors import ProtoConError
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
-for command in (train, pick, demo, compare, evaluate, predict, report, export, split, recipes):
+for command in (train, label, pick, demo, compare, evaluate, predict, report, export, split, recipes):
     app.command(cls=Command)(command)
 app.add_typer(data, name="data")
 

@@ -94,6 +94,24 @@ def decode_with_facts(
     return (pixels[None] if grey else pixels.permute(2, 0, 1).contiguous()), facts
 
 
+def decode_whole(file: BinaryIO, *, side: int, name: str) -> Image.Image:
+    """The whole picture, upright, as RGB, reduced to at most `side` pixels on its longest side; never enlarged."""
+    try:
+        with _open(file, name) as image:
+            facts = ImageFacts(name, *image.size, image.mode, image.format or "")
+            image.draft(None, (side, side))
+            _refuse_huge(image, facts, MAX_PIXELS)
+            image.load()
+            turn = _turn(image)
+            picture = _eight_bits(image, name, grey=False)
+            picture.thumbnail((side, side), Image.Resampling.LANCZOS)
+    except (DataError, MemoryError):
+        raise
+    except Exception as error:
+        raise DataError(f"{name} cannot be decoded: {error}. Replace or remove it.") from error
+    return picture if turn is None else picture.transpose(turn)
+
+
 def image_dimensions(file: BinaryIO, *, name: str) -> tuple[int, int]:
     """Width and height as the file's header states them, before EXIF rotation."""
     try:

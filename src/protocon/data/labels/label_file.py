@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from protocon.data.labels.answers import labelled_files, read_log
 from protocon.data.labels.label_columns import Columns, by_heading, choose_columns
 from protocon.data.labels.own_table import is_own_table, own_labels
 from protocon.data.labels.spreadsheet import is_workbook, read_workbook
@@ -51,7 +52,9 @@ NamesImage = Callable[[str], bool]
 
 
 def read_label_table(path: Path, *, names_image: NamesImage | None = None) -> LabelTable:
-    """Read a table of files and labels; see `parse_label_table`."""
+    """Read a table of files and labels; see `parse_label_table`. A .jsonl file is a log of `protocon label`."""
+    if path.suffix.lower() == ".jsonl" and path.is_file():
+        return _logged(path)
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
@@ -59,6 +62,12 @@ def read_label_table(path: Path, *, names_image: NamesImage | None = None) -> La
     except OSError as error:
         raise DataError(f"Labels file {path} cannot be read: {error.strerror}.") from error
     return parse_label_table(content, str(path), names_image=names_image)
+
+
+def _logged(path: Path) -> LabelTable:
+    entries, damaged = read_log(path)
+    labels, changed = labelled_files(entries, path.parent)
+    return LabelTable([LabelRow(n, file, label) for n, (file, label) in enumerate(labels, 1)], damaged + changed)
 
 
 def parse_label_table(content: bytes, name: str, *, names_image: NamesImage | None = None) -> LabelTable:

@@ -1,0 +1,188 @@
+"""What the model thinks of all images after a round of answers: one unchanging snapshot."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from protocon.labeller.audit import Audit
+from protocon.labeller.second_thoughts import doubted_labels
+from protocon.picking.fast_model import FastModel
+from protocon.picking.picker import Pick, Picker
+
+_PICKS = 24
+_APART = 8
+"""Answers between two opinions whose agreement says something."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Answers as arrays over the rows of features."""
+
+    classes: tuple[str, ...]
+    """Ids; a label is a position in here."""
+    labels: np.ndarray
+    """int64 (n,); −1 where there is no label."""
+    audited: np.ndarray
+    """bool (n,): answered as a random audit."""
+    closed: np.ndarray
+    """bool (n,): not to be picked: answered in whatever way, skipped, or gone."""
+    answers: int
+    """Labels and "none of these" so far."""
+    version: int
+    """Of the log: how many lines it had."""
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """A round's result. Rows are positions among the features; `numbers` says which image each is."""
+
+    numbers: np.ndarray
+    rows: dict[int, int]
+    known: Known
+    round: int = 0
+    probs: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
+    """(n, C) of the model that has seen all answers; no columns before there is a label."""
+    guess: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Likeliest class (n,); −1 where there is no model."""
+    sure: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
+    """Its probability (n,)."""
+    fair: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Likeliest class by the model that has not seen audited answers (n,)."""
+    likeness: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
+    """Cosine to the nearest labelled image (n,)."""
+    frequencies: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    picks: tuple[Pick, ...] = ()
+    audit: Audit = field(default_factory=Audit)
+    coverage: float = 0.0
+    agreement: float | None = None
+    """Share of unlabelled images whose class is what it was some answers ago."""
+    doubted: tuple[tuple[int, int], ...] = ()
+    """(row, class that fits better) of labels that look wrong, the worst first."""
+
+
+@dataclass
+class Thinker:
+    """Forms opinions. Used by one thread.
+
+    Everything that depends on features alone is prepared anew when enough of them have arrived.
+    """
+
+    numbers: list[np.ndarray] = field(default_factory=list)
+    features: list[np.ndarray] = field(default_factory=list)
+    picker: Picker | None = None
+    model: FastModel | None = None
+    _prepared: int = 0
+    _arrived: int = 0
+    _round: int = 0
+    _earlier: list[tuple[int, np.ndarray]] = field(default_factory=list)
+
+    def add(self, numbers: np.ndarray, features: np.ndarray) -> None:
+        """More images have features."""
+        if len(numbers):
+            self.numbers.append(numbers)
+            self.features.append(features)
+            self._arrived += len(numbers)
+
+    def behind(self, *, finished: bool) -> bool:
+        """Whether it is time to take in the features that have arrived: half as many again, or all there are."""
+        return self._arrived > self._prepared and (finished or self._arrived >= 1.5 * self._prepared)
+
+    def prepare(self) -> np.ndarray:
+        """Take in all features; returns the image number of each row."""
+        numbers, features = np.concatenate(self.numbers), np.concatenate(self.features)
+        self.numbers, self.features = [numbers], [features]
+        self.picker = Picker(features)
+        self.picker.prepare()
+        self.model = FastModel(features) if len(features) > 1 else None
+        self._prepared = len(numbers)
+        self._earlier = []
+        return numbers
+
+    def think(self, numbers: np.ndarray, known: Known) -> Opinion:
+        """The opinion after these answers."""
+        if self.picker is None:
+            raise RuntimeError("prepare comes first")
+        self._round += 1
+        rows = {int(number): row for row, number in enumerate(numbers)}
+        fair_labels = np.where(known.audited, -1, known.labels)
+        skip = np.flatnonzero(known.closed).tolist()
+        if self.model is None or not (fair_labels >= 0).any():
+            picks = self.picker.next(_PICKS, labels=fair_labels, skip=skip)
+            return Opinion(
+                numbers, rows, known, self._round, picks=tuple(picks), guess=np.full(len(numbers), -1),
+                sure=np.zeros(len(numbers), np.float32), fair=np.full(len(numbers), -1),
+                likeness=np.zeros(len(numbers), np.float32), frequencies=np.zeros(len(known.classes)),
+            )  # fmt: skip
+        count = len(known.classes)
+        fair = self.model.predict(fair_labels, classes=count).probs
+        picks = self.picker.next(_PICKS, labels=fair_labels, probs=fair, skip=skip)
+        coverage = self.picker.covered(fair_labels)
+        # Coverage and picks are the fair model's too: if they depended on audited answers, so would it.
+        probs = self.model.predict(known.labels, classes=count).probs if known.audited.any() else fair
+        guess = probs.argmax(axis=1)
+        audit, fair_guess = _audit(known, fair)
+        return Opinion(
+            numbers=numbers,
+            rows=rows,
+            known=known,
+            round=self._round,
+            probs=probs,
+            guess=guess,
+            sure=probs.max(axis=1),
+            fair=fair_guess,
+            likeness=_likeness(self.model.units, np.flatnonzero(known.labels >= 0)),
+            frequencies=_frequencies(probs, known),
+            picks=tuple(picks),
+            audit=audit,
+            coverage=coverage,
+            agreement=self._agreement(guess, known),
+            doubted=doubted_labels(self.model.points, known.labels),
+        )
+
+    def neighbours(self, row: int, among: np.ndarray, count: int) -> np.ndarray:
+        """Rows of `among` most like a row, the nearest first."""
+        if self.model is None or not len(among):
+            return among[:count]
+        units = self.model.units
+        return among[np.argsort(-(units[among] @ units[row]), kind="stable")[:count]]
+
+    def _agreement(self, guess: np.ndarray, known: Known) -> float | None:
+        """Compare with the newest opinion that is some answers old."""
+        ids = np.array(known.classes)[guess]
+        self._earlier.append((known.answers, ids))
+        old = [entry for entry in self._earlier if entry[0] <= known.answers - _APART]
+        self._earlier = (old[-1:] if old else []) + [e for e in self._earlier if e[0] > known.answers - _APART]
+        if not old:
+            return None
+        free = known.labels < 0
+        return float((old[-1][1][free] == ids[free]).mean()) if free.any() else 1.0
+
+
+def _audit(known: Known, fair: np.ndarray) -> tuple[Audit, np.ndarray]:
+    """Audited images that the fair model has right; "none of these" counts as wrong, for it has said some class."""
+    guess = fair.argmax(axis=1)
+    right = known.audited & (guess == known.labels)
+    return Audit(int(known.audited.sum()), int(right.sum())), guess
+
+
+def _likeness(units: np.ndarray, labelled: np.ndarray) -> np.ndarray:
+    best = np.full(len(units), -1.0, dtype=np.float32)
+    for start in range(0, len(labelled), 256):
+        np.maximum(best, (units @ units[labelled[start : start + 256]].T).max(axis=1), out=best)
+    return best
+
+
+def _frequencies(probs: np.ndarray, known: Known) -> np.ndarray:
+    """Share of each class: labels as given, predictions by their probabilities."""
+    counts = probs[known.labels < 0].sum(axis=0, dtype=np.float64)
+    counts += np.bincount(known.labels[known.labels >= 0], minlength=probs.shape[1])
+    shares: np.ndarray = counts / max(counts.sum(), 1e-12)
+    return shares
+
+
+def empty_opinion(classes: Sequence[str] = ()) -> Opinion:
+    """Before anything is known."""
+    none = np.zeros(0, dtype=np.int64)
+    known = Known(tuple(classes), none, none.astype(bool), none.astype(bool), 0, 0)
+    return Opinion(none, {}, known)

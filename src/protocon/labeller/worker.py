@@ -1,0 +1,149 @@
+"""What happens in the background: features arrive, the model learns, labels.csv follows, the folder is watched.
+
+Two threads: one looks at images, one thinks. Requests wait for neither.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from protocon.errors import ProtoConError
+from protocon.labeller.desk import Desk
+from protocon.labeller.sight import Sight
+
+_BATCH = 3
+"""Answers after which the model learns at once; fewer wait a moment for more."""
+_PATIENCE = 0.4
+_WATCH_SECONDS = 5.0
+_IDLE_SECONDS = 0.05
+_RETRY_SECONDS = 5.0
+
+
+class _LeaveError(Exception):
+    """The program ends; features that are not there yet are left for another time."""
+
+
+class Worker:
+    """The background of a desk.
+
+    Args:
+        desk: where answers come from and opinions go to.
+        sight: features.
+        clock: seconds.
+    """
+
+    def __init__(self, desk: Desk, sight: Sight, clock: Callable[[], float] = time.monotonic) -> None:
+        self.desk = desk
+        self.sight = sight
+        self.seconds: list[float] = []
+        """How long each of the latest opinions took."""
+        self._clock = clock
+        self._numbers = np.zeros(0, dtype=np.int64)
+        self._thought = -1
+        self._written = -1
+        self._watched = clock()
+        self._arrived: queue.SimpleQueue[tuple[np.ndarray, np.ndarray]] = queue.SimpleQueue()
+        self._look = threading.Event()
+        self._look.set()
+        self._all_seen = threading.Event()
+        self._leave = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._repeat, args=(self.see,), name="sight", daemon=True),
+            threading.Thread(target=self._repeat, args=(self.turn,), name="thought", daemon=True),
+        ]
+
+    def start(self) -> None:
+        """Begin."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Leave features where they are, write labels.csv, end."""
+        self._leave.set()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
+        self.desk.write_labels()
+
+    def _repeat(self, act: Callable[[], bool]) -> None:
+        while not self._leave.is_set():
+            pause = _IDLE_SECONDS
+            try:
+                if act():
+                    continue
+            except _LeaveError:
+                return
+            except ProtoConError as error:
+                self.desk.trouble = str(error)
+                pause = _RETRY_SECONDS
+            except Exception as error:  # labelling continues whatever befalls the model
+                self.desk.trouble = f"the model failed: {type(error).__name__}: {error}"
+                pause = _RETRY_SECONDS
+            self._leave.wait(pause)
+
+    def see(self) -> bool:
+        """Compute features of all files that have none; False if there are no such files."""
+        if not self._look.is_set():
+            return False
+        self._look.clear()
+        try:
+            self.sight.look(self._deliver)
+        except ProtoConError:
+            self._look.set()  # try again: disks are mounted, room is made
+            raise
+        if not self._look.is_set():
+            self._all_seen.set()
+        self.desk.trouble = None
+        return True
+
+    def _deliver(self, numbers: np.ndarray, features: np.ndarray) -> None:
+        if self._leave.is_set():
+            raise _LeaveError
+        self._arrived.put((numbers, features))
+
+    def turn(self) -> bool:
+        """Do what there is to do; False if there was nothing."""
+        if self._written != self.desk.version:
+            self._written = self.desk.version
+            self.desk.write_labels()
+        if self._clock() - self._watched > _WATCH_SECONDS:
+            self._watch()
+        while not self._arrived.empty():
+            numbers, features = self._arrived.get()
+            self.desk.thinker.add(numbers, features)
+            self.desk.features_done += len(numbers)
+        if not self._wants_opinion():
+            return False
+        self._think()
+        return True
+
+    def _watch(self) -> None:
+        self._watched = self._clock()
+        if self.desk.refresh():
+            self._thought = self._written = -1
+            self._all_seen.clear()
+            self._look.set()
+
+    def _finished(self) -> bool:
+        return self._all_seen.is_set() and self._arrived.empty()
+
+    def _wants_opinion(self) -> bool:
+        if self.desk.thinker.behind(finished=self._finished()):
+            return True
+        if not len(self._numbers) or self._thought == self.desk.version:
+            return False
+        fresh = self.desk.version - self._thought
+        return self._thought < 0 or fresh >= _BATCH or self._clock() - self.desk.changed_at > _PATIENCE
+
+    def _think(self) -> None:
+        began = time.perf_counter()
+        thinker = self.desk.thinker
+        if thinker.behind(finished=self._finished()):
+            self._numbers = thinker.prepare()
+        known = self.desk.known(self._numbers)
+        self.desk.opinion = thinker.think(self._numbers, known)
+        self._thought = known.version
+        self.seconds = [*self.seconds[-199:], time.perf_counter() - began]
