@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -44,22 +45,27 @@ def commands() -> list[str]:
 
 def file_and_line() -> tuple[str, str]:
     """What the page adds: a method's file, and its line of the table."""
-    code, line = blocks("adding-a-method.md", "python")
+    code, line, _ = blocks("adding-a-method.md", "python")
     return code, line
+
+
+def load(file: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A module of this code, for the length of a test."""
+    file.write_text(code, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, file.stem, module)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture
 def mean_teacher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Method]:
     """The page's method among the others."""
-    file = tmp_path / "meanteacher.py"
     code, line = file_and_line()
-    file.write_text(code, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("meanteacher", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "meanteacher", module)
-    spec.loader.exec_module(module)
+    module = load(tmp_path / "meanteacher.py", code, monkeypatch)
     name, place = re.findall(r'"(.+?)"', line)
     added: type[Method] = getattr(module, place.removeprefix("meanteacher:"))
     monkeypatch.setitem(METHODS, name, added)
@@ -128,6 +134,17 @@ def test_the_example_method_trains(mean_teacher: type[Method], tmp_path: Path) -
     assert all(row["loss_u"] > 0 for row in rows)
     assert rows[1]["pseudo_accuracy_refined"] > 0.2
     assert mean_teacher.__name__ == "MeanTeacher"
+
+
+def test_the_example_with_two_networks_trains_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, _, code = blocks("adding-a-method.md", "python")
+    module = load(tmp_path / "crosspseudo.py", code, monkeypatch)
+    monkeypatch.setitem(METHODS, "cross-pseudo", module.CrossPseudo)
+    result = small_run(tmp_path, "epochs=2", "batch_size=16", method="cross-pseudo", labels_per_class=8)
+    assert result["test_accuracy_weights"] > 0.3  # chance is 0.1
+    rows = [json.loads(line) for line in (Path(result["run"]) / "metrics.jsonl").read_text().splitlines()]
+    for name in ("network", "other"):
+        assert rows[1][f"loss_x_{name}"] < rows[0][f"loss_x_{name}"]
 
 
 def test_its_settings_are_checked_like_all_others(mean_teacher: type[Method]) -> None:
