@@ -11,10 +11,11 @@ from protocon.engine.loop.checkpoint import load_checkpoint
 from protocon.engine.loop.trainer import Trainer, build_trainer
 from protocon.engine.setup.fabric import build_fabric
 from protocon.engine.setup.session import prepare
-from protocon.errors import ConfigError
+from protocon.errors import ConfigError, TrainingError
+from protocon.estimator.classifier import ProtoConClassifier
 from protocon.methods.needs import Crops, Momentum
 from protocon.runs.trained import load_run
-from protocon.types import Progress, Update
+from protocon.types import Progress, Step, Update
 from tests.core.inputs import same_state, snapshot
 from tests.distributed.cases import config_of, train, write_data
 from tests.distributed.stopping import StoppedError, before_step, die
@@ -224,3 +225,17 @@ def test_mistakes_in_names_and_settings_are_told_before_training(data: Path, mon
     with pytest.raises(ConfigError, match="a share of the side"):
         Crops("weak", 1, size=1.5)
     assert [Crops("weak", 1, size=96).side(224), Crops("weak", 1, size=0.5).side(225)] == [96, 112]
+
+
+def test_a_classifier_refuses_a_method_that_knows_no_classes() -> None:
+    with pytest.raises(ValueError, match="learns without labels"):
+        ProtoConClassifier(method="distilled").fit([[0.0, 1.0], [1.0, 0.0]] * 3, [0, 1] * 3)
+
+
+def test_a_broken_step_without_labels_names_the_unlabelled_images_alone(data: Path) -> None:
+    trainer = trainer_of(data, "distilled")
+    meter = trainer.meter(0)
+    raw = next(iter(trainer.loader.epoch(0)))
+    meter.add(Step(None, {"loss": torch.tensor(float("nan"))}), {}, raw)
+    with pytest.raises(TrainingError, match=r"on images: unlabelled \w+"):
+        meter.check_finite()

@@ -85,7 +85,7 @@ class ConstrainedKMeans(nn.Module):
         clusters: K.
         dim: d of the projections.
         gamma: smallest size γ of a cluster; 0 is plain online K-means.
-        population: N samples an epoch.
+        population: N samples per epoch.
         dual_rate: λ.
         dual_bound: δ, see `project_duals`.
         heads: H; heads differ by their random start alone.
@@ -145,7 +145,7 @@ class ConstrainedKMeans(nn.Module):
 
         Args:
             embeddings: (B, d), the rows that `assign` saw.
-            index: (B, H), what it answered.
+            index: (B, H), what it returned.
             move_centroids: True during the warm-up, when centroids move with every mini-batch.
         """
         embeddings = embeddings.to(self.sums.dtype)

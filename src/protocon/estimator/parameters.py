@@ -39,6 +39,8 @@ def config_of(parameters: Mapping[str, Any], labels: Labels) -> RunConfig:
     method = parameters["method"]
     if method not in METHODS:
         raise ConfigError(f"unknown method {method!r}; expected one of {', '.join(sorted(METHODS))}")
+    if not METHODS[method].uses_labels:
+        raise ConfigError(f"method {method!r} learns without labels, so it cannot predict classes; use another")
     known, count = labels.known, len(labels.codes)
     defaults: dict[str, Any] = {"name": "arrays", "include_labelled": known > count - known}
     settings: dict[str, Any] = {"method_name": method, "data": defaults}

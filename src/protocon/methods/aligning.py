@@ -25,7 +25,7 @@ class AlignmentSettings(MethodConfig):
 def build_alignment(
     settings: AlignmentSettings, problem: Problem, *, kind: Literal["mean", "dual"]
 ) -> DistributionAlignment | DualAlignment:
-    """By the running mean, as published, or by a dual variable a class."""
+    """By the running mean, as published, or by a dual variable per class."""
     prior = resolve_prior(settings.class_prior, problem)
     if kind == "dual":
         return DualAlignment(problem.classes, rate=settings.alignment_rate, prior=prior)

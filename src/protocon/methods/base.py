@@ -163,7 +163,7 @@ class Method(nn.Module):
         return base
 
     def model(self, network: nn.Module) -> nn.Module:
-        """The network that is saved and predicts, inside the evaluated one; what a method wrapped around it is left."""
+        """The network that predicts and is saved: the evaluated one, without what the method wrapped around it."""
         return network
 
     def commit(self, rows: dict[str, Tensor], progress: Progress) -> None:

@@ -32,7 +32,7 @@ class CoMatchConfig(FixMatchDAConfig):
     queue_size: int = Field(default=2560, ge=1)
     """K, weak views in the memory: five batches of 64 labelled and 448 unlabelled (30,000 for ImageNet)."""
     graph_threshold: float = Field(default=0.8, ge=0, le=1)
-    """T, from which similarity of pseudo-labels on two images are joined (Eq. 9)."""
+    """T: images whose pseudo-labels are at least this similar are joined (Eq. 9)."""
     lambda_ctr: float = Field(default=1.0, ge=0)
     """Weight of the graph contrastive loss (5 for STL-10, 10 for ImageNet with 1 % of labels)."""
 

@@ -56,7 +56,7 @@ class FixMatchDAConfig(AlignmentSettings, FixMatchConfig):
     """Settings of FixMatch with distribution alignment."""
 
     alignment: Literal["mean", "dual"] = "mean"
-    """By the running mean of predictions, as published, or by a dual variable a class, as ProtoCon can."""
+    """By the running mean of predictions, as published, or by a dual variable per class, as ProtoCon can."""
 
 
 class FixMatchDA(FixMatch):

@@ -76,7 +76,7 @@ class FreeMatch(Method):
         self.thresholds.update(rows["probs"])
 
     def end_epoch(self, progress: Progress) -> dict[str, float]:  # noqa: ARG002
-        """The global threshold and the lowest of a class."""
+        """The global threshold and the lowest class threshold."""
         return {
             "global_threshold": float(self.thresholds.level),
             "lowest_threshold": float(self.thresholds().min()),

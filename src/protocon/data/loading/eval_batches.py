@@ -51,7 +51,10 @@ def evaluation_batches(
     they are the whole set. A process may get none. `workers` read ahead if images are decoded from files.
     """
     if batch_size < 1 or not 0 <= rank < world_size:
-        raise ConfigError(f"batch_size {batch_size}, rank {rank} of {world_size}: expected 1 or more, below it.")
+        raise ConfigError(
+            f"batch_size {batch_size}, rank {rank} of {world_size}: "
+            "the batch size must be 1 or more, and the rank below the number of processes."
+        )
     start, stop = rank * len(images) // world_size, (rank + 1) * len(images) // world_size
     parts = [np.arange(first, min(first + batch_size, stop)) for first in range(start, stop, batch_size)]
     reader = _PartReader(images, parts)

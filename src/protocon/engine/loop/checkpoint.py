@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a run needs to go on, in one safetensors file, written all or nothing."""
+"""Checkpoints: everything that a run needs to continue, in one safetensors file, written all or nothing."""
 
 import hashlib
 import json

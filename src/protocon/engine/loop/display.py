@@ -64,7 +64,7 @@ class Display:
         self._bars.stop()
 
     def begin(self, epoch: int) -> None:
-        """Start at an epoch: where a resumed run goes on."""
+        """Start at an epoch: where a resumed run continues."""
         self._bars.update(self._epochs, completed=epoch)
 
     def wants_step(self) -> bool:

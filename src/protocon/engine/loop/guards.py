@@ -84,7 +84,7 @@ class Guards:
         return {"bad": self._bad, "good": self._good, "warned": sorted(self._warned), "unseen": self._unseen}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         self._bad, self._good = dict(state["bad"]), dict(state["good"])
         self._warned, self._unseen = set(state["warned"]), list(state["unseen"])
 
@@ -118,7 +118,7 @@ def _rules(clusters: int | None, patience: int, total_epochs: int) -> tuple[Rule
         Rule(
             "disagreement",
             _below("agreement", 0.3, "classifier and clusters agree on only {:.1%} of the images"),
-            "clusters do not follow classes: train longer, set method.neighbours smaller, or raise method.alpha to "
+            "clusters do not follow classes: train longer, lower method.neighbours, or raise method.alpha to "
             "trust the classifier more",
             first_epoch=settled,
             patience=patience,
@@ -148,10 +148,11 @@ def _above(key: str, limit: float, text: str) -> Callable[[Row], str | None]:
 
 
 def not_finite(seen: Unchecked, bad: Sequence[str], *, epoch: int, labelled: str, unlabelled: str) -> TrainingError:
-    """The error for a step whose loss is not a number any more: which term, where, and on which images."""
+    """The error for a step whose loss is no longer a number: which term, where, and on which images."""
     values = ", ".join(f"{name} = {float(seen.terms[name])}" for name in bad)
     only_labels = set(bad) <= {"loss_x"}
-    images = f"labelled {labelled}" if only_labels else f"labelled {labelled}; unlabelled {unlabelled}"
+    kinds = [f"labelled {labelled}"] if labelled else []
+    images = "; ".join(kinds if only_labels else [*kinds, f"unlabelled {unlabelled}"])
     return TrainingError(
         f"training stopped: {values} in step {seen.number} of epoch {epoch}, on images: {images}. "
         "The last checkpoint is whole and has none of it. Look at these images; try a lower optim.lr, "

@@ -33,7 +33,7 @@ class EpochMeter:
     """Means of every logged term, pseudo-labels by class, and their accuracy where the truth is known.
 
     Args:
-        truth: hidden classes of the unlabelled set, (N,), −1 where unknown.
+        truth: true classes of the unlabelled set, (N,), −1 where unknown.
         classes: C.
         explain: makes the error for a step whose terms are not finite.
     """
@@ -120,7 +120,7 @@ class EpochMeter:
         )
 
     def load(self, state: Mapping[str, Tensor], steps: int) -> None:
-        """Go on from a state. With another number of processes each gets the mean: the epoch's means stay right."""
+        """Continue from a state. With another number of processes each gets the mean: the epoch's means stay right."""
         device, rank, world = self.truth.device, distributed.rank(), distributed.world_size()
         self.steps = steps
         for name in sorted(state):

@@ -1,4 +1,4 @@
-"""Every process holds the same state: checked at the end of each epoch, by one number a tensor."""
+"""Every process holds the same state: checked at the end of each epoch, by one number per tensor."""
 
 from collections.abc import Mapping
 

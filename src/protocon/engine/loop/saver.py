@@ -1,4 +1,4 @@
-"""When a run is saved, what a checkpoint holds, and where a resumed run goes on."""
+"""When a run is saved, what a checkpoint holds, and where a resumed run continues."""
 
 import math
 import time
@@ -26,7 +26,7 @@ _NOTHING, _SAVE, _STOP = 0, 1, 2
 
 @dataclass
 class Start:
-    """Where a run goes on."""
+    """Where a run starts or continues."""
 
     epoch: int = 0
     checkpoint: Checkpoint | None = None
@@ -61,8 +61,8 @@ def find_start(folder: RunFolder, fabric: Fabric, *, checkpoint_every: int, say:
         found, damaged = newest_checkpoint(folder.checkpoints)
         if found is None and damaged:
             raise RunError(
-                f"no checkpoint of {folder.path} can be read, so the run cannot go on: {'; '.join(damaged.values())}. "
-                "Leave --resume out to start a new run"
+                f"no checkpoint of {folder.path} can be read, so the run cannot be resumed: "
+                f"{'; '.join(damaged.values())}. Leave --resume out to start a new run"
             )
         for bad, reason in damaged.items():
             set_aside(bad)
@@ -71,7 +71,7 @@ def find_start(folder: RunFolder, fabric: Fabric, *, checkpoint_every: int, say:
         if found is None and epochs > checkpoint_every:
             raise RunError(
                 f"{folder.path} has trained for {epochs} epochs, but {folder.checkpoints} holds no checkpoint, so the "
-                "run cannot go on. Put the checkpoints back, or leave --resume out to start a new run"
+                "run cannot be resumed. Put the checkpoints back, or leave --resume out to start a new run"
             )
         path = found.name if found is not None else ""
     path = str(fabric.broadcast(path, src=0))
@@ -109,7 +109,7 @@ class Saver:
         self._saved = time.monotonic()
 
     def after_step(self, epoch: int, meter: EpochMeter, began: float) -> None:
-        """Save within an epoch if it is time to, and stop if somebody asked.
+        """Save within an epoch if it is time to, and stop if asked to.
 
         Args:
             epoch: that is being trained.
@@ -126,7 +126,7 @@ class Saver:
             raise self._stopped(f"step {meter.steps} of epoch {epoch + 1}")
 
     def after_epoch(self, epoch: int, *, due: bool) -> None:
-        """Save the end of an epoch if it is due, and stop if somebody asked."""
+        """Save the end of an epoch if it is due, and stop if asked to."""
         stop = self._wish() == _STOP
         if due or stop:
             self._save(epoch + 1, {}, {})

@@ -17,7 +17,7 @@ from protocon.base.atomic import cannot_write
 class ScalarLog:
     """Event files in `folder/tensorboard`; does nothing where not enabled.
 
-    Written here and now, an epoch at a time. The usual writer has a thread of its own, which would meet a full disk
+    Written at once, one epoch at a time. The usual writer has a thread of its own, which would meet a full disk
     when nobody is there to be told, and which a fork of the process would lose.
 
     Args:

@@ -183,7 +183,7 @@ class Trainer:
         return self.learners.state() | {"method": self.session.method.state_dict()}
 
     def facts(self) -> dict[str, Any]:
-        """What else a resumed run needs: the step, and how half precision scales its loss by now."""
+        """What else a resumed run needs: the step, and how half precision scales its loss."""
         return {"step": self.step, "precision": self.fabric.strategy.precision.state_dict()}
 
     def load(self, checkpoint: Checkpoint) -> None:
@@ -193,8 +193,8 @@ class Trainer:
             self.session.method.load_state_dict(checkpoint.part("method"))
         except (RuntimeError, ValueError, KeyError) as error:
             raise RunError(
-                f"the checkpoint does not fit this network or method: {str(error)[:500]}. The run cannot go on with "
-                "another network, method or number of classes than it began with"
+                f"the checkpoint does not fit this network or method: {str(error)[:500]}. The run cannot be "
+                "resumed with another network, method or number of classes than it began with"
             ) from error
         self.step = int(checkpoint.facts["step"])
         if scale := checkpoint.facts.get("precision"):  # empty but for 16-mixed
