@@ -67,14 +67,24 @@ def fit(
 ) -> dict[str, Any]:
     """Train as configured and return the run's summary.
 
+    Two epochs on drawn digits, into a folder below `runs`:
+
+    >>> from protocon import build_config, fit
+    >>> data = {"name": "digits", "labels_per_class": 2, "image_size": 8}
+    >>> short = ["epochs=2", "batch_size=32", "report=false", "tensorboard=false"]
+    >>> config = build_config(settings={"data": data}, overrides=short)
+    >>> result = fit(config, out="runs", name="digits")
+    >>> result["method"], result["epochs"], result["test_accuracy"] > 0.1
+    ('protocon', 2, True)
+
     Args:
         config: settings, `auto` allowed.
         out: folder that holds run folders.
         name: of the run folder; by default made of data, labels, method and seed.
-        resume: go on with the newest run of that name (True) or with this very run; a finished one is not repeated.
-        accept_changes: go on although settings differ from those that the run began with, where that makes sense.
+        resume: continue the newest run of that name (True) or this particular run; a finished one is not repeated.
+        accept_changes: continue although settings differ from those that the run began with, where that makes sense.
         console: where progress goes; standard error by default.
-        bundle: the data of the config, if it is loaded already.
+        bundle: the data of the config, if already loaded.
     """
     started = time.monotonic()
     fabric = build_fabric(config)

@@ -27,7 +27,12 @@ METHOD_NAMES = tuple(_TABLE)
 """Every method, in the order in which they are listed. Known without importing torch, for the shell's completion."""
 
 METHODS: dict[str, type["Method"]]
-"""Every method by its name."""
+"""Every method by its name; each is a class, with its settings in `Config`.
+
+>>> from protocon import METHODS
+>>> METHODS["fixmatch"].Config().threshold
+0.95
+"""
 
 __all__ = ["METHODS", "METHOD_NAMES", "Method", "MethodConfig", "Problem", "Samples"]
 

@@ -182,7 +182,14 @@ class RunSettings(_Section):
 
 
 class RunConfig(_Section):
-    """All of it."""
+    """All settings of a run, checked and immutable; `build_config` makes one.
+
+    >>> from protocon import RunConfig
+    >>> RunConfig().optim.mu
+    7
+    >>> RunConfig(method_name="fixmatch").method.threshold
+    0.95
+    """
 
     data: DataConfig = DataConfig()
     views: ViewsConfig = ViewsConfig()
@@ -263,7 +270,16 @@ def build_config(
     settings: Mapping[str, Any] | None = None,
     overrides: Sequence[str] = (),
 ) -> RunConfig:
-    """Recipe, then settings, then `key=value` overrides, validated.
+    """Settings of a run: a recipe, then nested settings, then `key=value` overrides, checked.
+
+    >>> from protocon import build_config
+    >>> data = {"name": "digits", "labels_per_class": 2}
+    >>> config = build_config(settings={"data": data}, overrides=["alpha=0.7", "optim.lr=0.1"])
+    >>> config.method.alpha, config.optim.lr, config.data.labels_per_class
+    (0.7, 0.1, 2)
+    >>> build_config(overrides=["treshold=0.9"])
+    Traceback (most recent call last):
+    protocon.errors.ConfigError: unknown setting 'treshold'; did you mean threshold?
 
     Args:
         recipe: name of a recipe or path of a YAML file.
