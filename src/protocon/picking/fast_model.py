@@ -1,23 +1,23 @@
 """A classifier on cached features that is trained again after every few answers: tenths of a second, no draws."""
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from protocon.core.feature_space import FeatureSpace, feature_space
 from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture
 from protocon.core.neighbours import nearest, neighbour_graph, unit_rows
-from protocon.core.softmax_regression import softmax
+from protocon.core.softmax_regression import LinearClassifier, softmax, softmax_regression
 from protocon.errors import DataError
 
 DIMENSIONS = 128
-NEIGHBOURS = 15
-_STRENGTH = 0.1
-"""C of logistic regression."""
+NEIGHBOURS = 20
+GRAPH_DIMENSIONS = 64
+"""Neighbours are looked for in the first components: later ones are noise to them."""
+SETTINGS = MixtureSettings(
+    likelihood=0.1, rounds=8, inner=3, shrinkage=0.3, label_weight=5.0, covariance="full", uniform=0.0
+)
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Prediction:
     probs: np.ndarray
     """(N, C); labelled images have their label."""
     prior: np.ndarray
-    """Class frequencies (C,), estimated or as given."""
+    """Class frequencies (C,) as given, or the mean of `probs`."""
     linear: np.ndarray
     """Opinion of logistic regression alone, (N, C)."""
 
@@ -42,10 +42,10 @@ class FastModel:
 
     def __init__(self, features: np.ndarray, settings: MixtureSettings | None = None) -> None:
         features = checked_features(features)
-        self.settings = settings or MixtureSettings()
+        self.settings = settings or SETTINGS
         self.space: FeatureSpace = feature_space(features, DIMENSIONS)
         self.points = self.space(features)
-        self.units = unit_rows(self.points)
+        self.units = unit_rows(self.points[:, :GRAPH_DIMENSIONS])
         found, cosines = nearest(self.units, self.units, NEIGHBOURS, same=True)
         self.graph: sparse.csr_matrix = neighbour_graph(found, cosines)
 
@@ -55,7 +55,8 @@ class FastModel:
         Args:
             labels: (N,); −1 = unknown. At least one must be known.
             classes: C; by default the largest label + 1. A class without a label gets probability 0.
-            prior: class frequencies (C,); None: estimated.
+            prior: class frequencies (C,) that are known; None: all classes alike. Estimates are better left out: they
+                feed on themselves, and a class that is underrated vanishes.
         """
         return self._fit(labels, classes, prior)[0]
 
@@ -69,7 +70,7 @@ class FastModel:
         if linear is None or mixture is None:
             probs[:, present] = 1.0
             return probs
-        near, cosines = nearest(unit_rows(points), self.units, NEIGHBOURS)
+        near, cosines = nearest(unit_rows(points[:, :GRAPH_DIMENSIONS]), self.units, NEIGHBOURS)
         weights = np.maximum(cosines, 0.0)
         weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
         say = np.einsum("nk,nkc->nc", weights, mixture.probs[near])
@@ -80,7 +81,7 @@ class FastModel:
 
     def _fit(
         self, labels: np.ndarray, classes: int | None, prior: np.ndarray | None
-    ) -> tuple[Prediction, Mixture | None, LogisticRegression | None, np.ndarray]:
+    ) -> tuple[Prediction, Mixture | None, LinearClassifier | None, np.ndarray]:
         labels = np.asarray(labels, dtype=np.int64)
         if labels.shape != (len(self.points),):
             raise DataError(f"labels of shape {labels.shape}; expected ({len(self.points)},), one per image, −1 = none")
@@ -97,27 +98,20 @@ class FastModel:
             return Prediction(whole, frequencies, whole.copy()), None, None, present
         within = np.full(len(labels), -1)
         within[known] = compact
-        linear = _linear_model(self.points[known], compact)
+        targets = np.eye(len(present), dtype=np.float32)[compact]
+        linear = softmax_regression(self.points[known], targets, penalty=1.0 / len(known))
         anchor = _log_probs(linear, self.points)
-        given = None if prior is None else np.maximum(np.asarray(prior, dtype=np.float64)[present], 1e-6)
-        if given is not None:
-            given = given / given.sum()
+        given = np.ones(len(present)) if prior is None else np.asarray(prior, dtype=np.float64)[present]
+        given = np.maximum(given, 1e-6) / np.maximum(given, 1e-6).sum()
         mixture = fit_mixture(self.points, within, anchor, self.graph, prior=given, settings=self.settings)
         opinion = whole.copy()
         whole[:, present], opinion[:, present] = mixture.probs, softmax(anchor)
-        frequencies[present] = mixture.probs.mean(axis=0) if given is None else given
+        frequencies[present] = mixture.probs.mean(axis=0) if prior is None else given
         return Prediction(whole, frequencies, opinion), mixture, linear, present
 
 
-def _linear_model(points: np.ndarray, labels: np.ndarray) -> LogisticRegression:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the last digits do not matter here, time does
-        return LogisticRegression(C=_STRENGTH, max_iter=200).fit(points, labels)
-
-
-def _log_probs(model: LogisticRegression, points: np.ndarray) -> np.ndarray:
-    values: np.ndarray = np.log(np.maximum(model.predict_proba(points), 1e-9)).astype(np.float32)
-    return values
+def _log_probs(model: LinearClassifier, points: np.ndarray) -> np.ndarray:
+    return np.asarray(np.log(softmax(model.logits(points)) + 1e-6))
 
 
 def checked_features(features: np.ndarray) -> np.ndarray:

@@ -14,8 +14,6 @@ from protocon.picking.fast_model import checked_features
 from protocon.picking.reasons import reason
 
 DIMENSIONS = 64
-UNIFORM = 0.2
-"""Weight of uniform class frequencies in `smoothed_prior`."""
 
 
 @dataclass(frozen=True)
@@ -124,13 +122,6 @@ class Picker:
         counts = np.bincount(given, self.stands_for(known), minlength=classes or 0)
         frequencies: np.ndarray = counts / counts.sum()
         return frequencies
-
-    def smoothed_prior(self, labels: np.ndarray, classes: int | None = None) -> np.ndarray:
-        """The same with a share of uniform: few labels know little of rare classes."""
-        counted = self.prior(labels, classes)
-        present = counted > 0
-        smoothed: np.ndarray = (counted + UNIFORM * present / present.sum()) / (1.0 + UNIFORM)
-        return smoothed
 
     def covered(self, labels: np.ndarray) -> float:
         """How well the labelled images cover all, from 0 (no label) to 1 (each is labelled or has a twin that is)."""
