@@ -5,8 +5,8 @@
 
 FOLDER/NAME.npz holds `train` (N, V, D) of which the first view counts, `train_labels`, `test` (T, D), `test_labels`.
 A seed draws nine tenths of the training images, from which all rules pick: so that rules without randomness are
-measured on several folders too. Labels are the truth. The classifier is the one that `protocon label` trains after every answer
-(`FastModel`); accuracy is on the test images, none of which any part has seen. Prints tables, and writes every cell.
+measured on several folders too. Labels are the truth. The classifier is the one that `protocon label` trains after
+every answer (`FastModel`); accuracy is on the test images, which no part has seen. Prints tables, writes every cell.
 """
 
 import argparse

@@ -5,9 +5,10 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from protocon.core import neighbours as neighbours_module
 from protocon.core.feature_space import feature_space, root_normalised
 from protocon.core.mixture import MixtureSettings, fit_mixture
-from protocon.core.neighbours import nearest, neighbour_graph, unit_rows
+from protocon.core.neighbours import nearest, neighbour_graph, neighbours, unit_rows
 from protocon.core.softmax_regression import softmax
 
 
@@ -50,6 +51,19 @@ def test_neighbours_are_those_of_the_full_table() -> None:
     np.testing.assert_allclose(np.take_along_axis(table, found, axis=1), cosines, atol=1e-6)
     near, _ = nearest(units[:5], units, 1)
     assert near[:, 0].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_of_many_points_nearly_all_neighbours_are_found_and_none_is_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours_module, "EXACT", 100)
+    units = unit_rows(np.random.default_rng(3).normal(size=(3000, 6)).astype(np.float32))
+    units[10:40] = units[10]  # more copies than neighbours
+    found, cosines = neighbours(units, 7)
+    assert (found != np.arange(3000)[:, None]).all()
+    np.testing.assert_allclose(np.einsum("nd,nkd->nk", units, units[found]), cosines, atol=1e-5)
+    assert (np.diff(cosines, axis=1) <= 1e-6).all()
+    exact, _ = nearest(units, units, 7, same=True)
+    kept = [len(set(a) & set(b)) / 7 for a, b in zip(found[40:].tolist(), exact[40:].tolist(), strict=True)]
+    assert np.mean(kept) > 0.7  # by chance: 7 of 3,000
 
 
 def test_the_graph_is_symmetric_before_rows_are_divided_and_has_no_negative_weight() -> None:

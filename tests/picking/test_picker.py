@@ -8,7 +8,7 @@ import pytest
 from protocon.errors import DataError
 from protocon.picking.coverage import Coverage
 from protocon.picking.fast_model import FastModel
-from protocon.picking.picker import Picker
+from protocon.picking.picker import Pick, Picker
 from tests.picking.blobs import blobs
 
 SIZES = (60, 30, 20, 10, 8)
@@ -99,11 +99,20 @@ def test_the_model_s_doubt_draws_picks() -> None:
     pick = Picker(features).next(1, labels, probs)[0]
     assert groups[pick.index] == 1
     assert "unsure" in pick.reason
-    probs = np.eye(3)[groups]
-    probs[groups == 2] = np.eye(3)[0]
-    pick = Picker(features).next(1, labels, probs)[0]
-    assert groups[pick.index] == 2
-    assert "disagree" in pick.reason
+
+
+def test_disagreement_with_the_nearest_label_draws_picks() -> None:
+    features, groups = blobs((60, 60, 60))
+    chosen = [int(np.flatnonzero(groups == group)[0]) for group in range(3)]
+    sure, wrong = np.eye(3)[groups], np.eye(3)[groups]
+    wrong[groups == 2] = np.eye(3)[0]
+
+    def picked(probs: np.ndarray) -> list[Pick]:
+        picks = Picker(features).next(12, labelled(groups, chosen), probs)
+        return [pick for pick in picks if groups[pick.index] == 2]
+
+    assert len(picked(wrong)) > len(picked(sure))
+    assert all("disagree" in pick.reason for pick in picked(wrong))
 
 
 def test_what_labels_stand_for_sums_to_all_and_gives_the_class_frequencies() -> None:

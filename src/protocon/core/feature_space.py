@@ -10,6 +10,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 _TINY = 1e-12
+_BLOCK = 4096
+MOST = 20_000
+"""Rows that directions are learnt from; of more, so many spread evenly."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,10 @@ class FeatureSpace:
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """Points (N, d) float32 of features (N, D)."""
-        points: np.ndarray = (root_normalised(features) - self.mean) @ self.matrix
+        points = np.empty((len(features), self.matrix.shape[1]), dtype=np.float32)
+        for start in range(0, len(features), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            points[part] = (root_normalised(features[part]) - self.mean) @ self.matrix
         return points
 
 
@@ -47,7 +53,8 @@ def feature_space(features: np.ndarray, dimensions: int) -> FeatureSpace:
         features: (N, D).
         dimensions: d; fewer where N − 1 or D is smaller, at least 1.
     """
-    rows = root_normalised(features)
+    chosen = np.unique(np.linspace(0, len(features) - 1, min(len(features), MOST)).astype(np.int64))
+    rows = root_normalised(features[chosen])
     mean = rows.mean(axis=0, dtype=np.float64)
     centred = rows - mean.astype(np.float32)
     count, width = centred.shape

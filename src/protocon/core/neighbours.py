@@ -4,6 +4,10 @@ import numpy as np
 from scipy import sparse
 
 _BLOCK = 1024
+EXACT = 20_000
+"""Up to so many points all pairs are compared."""
+_CELLS = 8
+"""Cells in which neighbours are looked for."""
 
 
 def unit_rows(points: np.ndarray) -> np.ndarray:
@@ -38,6 +42,39 @@ def nearest(
         order = np.argsort(-near, axis=1, kind="stable")
         found[part] = np.take_along_axis(chosen, order, axis=1)
         cosines[part] = np.take_along_axis(near, order, axis=1)
+    return found, cosines
+
+
+def neighbours(points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The nearest other points of each point, as `nearest` gives them; of many points nearly all of them.
+
+    Beyond `EXACT` points each is compared only with those of its own cell and of the cells next to it: a cell holds the
+    points nearest to one of √N evenly spaced ones. Seconds instead of minutes for a hundred thousand.
+
+    Args:
+        points: unit rows (N, d).
+        count: k; fewer where there are fewer points.
+    """
+    if len(points) <= EXACT:
+        return nearest(points, points, count, same=True)
+    centres = np.unique(np.linspace(0, len(points) - 1, int(len(points) ** 0.5)).astype(np.int64))
+    cell = nearest(points, points[centres], 1)[0][:, 0]
+    beside = nearest(points[centres], points[centres], _CELLS)[0]
+    members = np.split(np.argsort(cell, kind="stable"), np.cumsum(np.bincount(cell, minlength=len(centres)))[:-1])
+    found = np.empty((len(points), count), dtype=np.int64)
+    cosines = np.empty((len(points), count), dtype=np.float32)
+    for number, rows in enumerate(members):
+        around = np.sort(np.concatenate([members[other] for other in beside[number]]))
+        if not len(rows):
+            continue
+        if len(around) <= count:  # a lonely cell
+            around = np.arange(len(points))
+        near, likeness = nearest(points[rows], points[around], count + 1)
+        near = around[near]
+        others = near != rows[:, None]
+        others[others.all(axis=1), -1] = False  # exact copies may push a point out of its own list
+        found[rows] = near[others].reshape(len(rows), count)
+        cosines[rows] = likeness[others].reshape(len(rows), count)
     return found, cosines
 
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from protocon.base.draws import permutation
 
-DEMANDS = 10_000
-"""Of more images than this a part is covered, drawn once: what covers ten thousand covers the rest."""
-CANDIDATES = 2_500
-"""Images that may be picked, drawn once: with them a table of similarities takes 100 MB at most."""
+DEMANDS = 5_000
+"""Of more images than this a part is covered, drawn once: what covers five thousand covers the rest."""
+CANDIDATES = 2_000
+"""Images that may be picked, drawn once: with them a table of similarities takes 40 MB, and a pick 10 ms, at most."""
 SHARE = 0.1
 """The kernel's width: the squared distance that this share of all pairs of images is within."""
 _PURPOSE = 401

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from protocon.core.feature_space import FeatureSpace, feature_space
 from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture
-from protocon.core.neighbours import nearest, neighbour_graph, unit_rows
+from protocon.core.neighbours import nearest, neighbour_graph, neighbours, unit_rows
 from protocon.core.softmax_regression import LinearClassifier, softmax, softmax_regression
 from protocon.errors import DataError
 
@@ -46,7 +46,7 @@ class FastModel:
         self.space: FeatureSpace = feature_space(features, DIMENSIONS)
         self.points = self.space(features)
         self.units = unit_rows(self.points[:, :GRAPH_DIMENSIONS])
-        found, cosines = nearest(self.units, self.units, NEIGHBOURS, same=True)
+        found, cosines = neighbours(self.units, NEIGHBOURS)
         self.graph: sparse.csr_matrix = neighbour_graph(found, cosines)
 
     def predict(self, labels: np.ndarray, *, classes: int | None = None, prior: np.ndarray | None = None) -> Prediction:
