@@ -7,19 +7,26 @@ FOLDER/NAME.npz holds `train` (N, V, D) of which the first view counts, `train_l
 A seed draws nine tenths of the training images, from which all rules pick: so that rules without randomness are
 measured on several folders too. Labels are the truth. The classifier is the one that `protocon label` trains after
 every answer (`FastModel`); accuracy is on the test images, which no part has seen. Prints tables, writes every cell.
+
+    python benchmarks/picks.py … --pipeline --rules "random;coverage, 3 rounds" --seeds 2
+
+trains `protocon train`'s method for frozen features instead, on principal components, with heads and all.
 """
 
 import argparse
 import json
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from rich.console import Console
 from sklearn.cluster import KMeans
 
+from protocon import fit, load_run
 from protocon.core.feature_space import feature_space
 from protocon.core.neighbours import unit_rows
 from protocon.picking.coverage import stands_for
@@ -34,6 +41,8 @@ UNSEEN = ("seedlings", "art", "food", "hieroglyphs")
 """Looked at once, at the end."""
 POOL = 0.9
 ROUNDS = 3
+COMPONENTS = 256
+"""What a whole run gets of the features."""
 
 
 @dataclass(frozen=True)
@@ -185,11 +194,32 @@ RULES: dict[str, Rule] = {
 }
 
 
-def measure(pool: Pool, rule: str, per_class: int) -> Cell:
+def by_training(pool: Pool, labels: np.ndarray) -> np.ndarray:
+    """Classes of the test images by a whole run."""
+    space = feature_space(pool.features, COMPONENTS)
+    present = np.unique(labels[labels >= 0])
+    with tempfile.TemporaryDirectory() as place:
+        arrays = Path(place) / "data.npz"
+        np.savez(arrays, x=space(pool.features), y=np.where(labels < 0, -1, np.searchsorted(present, labels)))
+        settings = {
+            "method_name": "protocon-frozen",
+            "data": {"name": "arrays", "root": arrays},
+            "run": {"seed": pool.seed, "tensorboard": False, "report": False, "cross_check": 0},
+        }
+        result = fit(build_config(settings=settings), out=place, console=Console(quiet=True))
+        probs = load_run(result["run"]).predict_proba(torch.from_numpy(space(pool.folder.test)))
+    return present[np.asarray(probs).argmax(axis=1)]
+
+
+def measure(pool: Pool, rule: str, per_class: int, *, pipeline: bool) -> Cell:
     """Pick, label, train, test."""
     chosen = RULES[rule](pool, per_class * pool.classes)
     labels, folder = pool.labels(chosen), pool.folder
-    guess = pool.model.predict_others(folder.test, labels, classes=pool.classes).argmax(axis=1)
+    guess = (
+        by_training(pool, labels)
+        if pipeline
+        else pool.model.predict_others(folder.test, labels, classes=pool.classes).argmax(axis=1)
+    )
     own = pool.model.predict(labels, classes=pool.classes).probs.argmax(axis=1)
     right = guess == folder.test_labels
     truth = np.bincount(pool.truth, minlength=pool.classes) / len(pool.truth)
@@ -238,15 +268,16 @@ def mean(cells: Sequence[Cell], rule: str, per_class: int, key: str, folder: str
 
 def tables(cells: Sequence[Cell], per_class: Sequence[int]) -> str:
     """Markdown: test accuracy by folder, then how far class frequencies are from the truth."""
+    rules = list(dict.fromkeys(cell.rule for cell in cells))
     folders = list(dict.fromkeys(cell.folder for cell in cells))
     lines = []
     for budget in per_class:
         lines += [f"\n| {budget}C labels | " + " | ".join((*folders, "mean")) + " |", "|---" * (len(folders) + 2) + "|"]
-        for rule in RULES:
+        for rule in rules:
             values = [100 * mean(cells, rule, budget, "accuracy", folder) for folder in folders]
             lines.append(f"| {rule} | " + " | ".join(f"{v:.1f}" for v in (*values, np.mean(values))) + " |")
-        for rule in ("uniform", *RULES):
-            key, of = ("uniform", "random") if rule == "uniform" else ("prior", rule)
+        for rule in ("uniform", *rules):
+            key, of = ("uniform", rules[0]) if rule == "uniform" else ("prior", rule)
             values = [mean(cells, of, budget, key, folder) for folder in folders]
             row = " | ".join(f"{v:.2f}" for v in (*values, np.mean(values)))
             lines.append(f"| *distance from the true frequencies:* {rule} | {row} |")
@@ -262,6 +293,8 @@ def main() -> None:
     parser.add_argument("--folders", default=",".join((*TUNED, *UNSEEN)))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--per-class", default="2,4")
+    parser.add_argument("--rules", default=";".join(RULES), help="separated by semicolons")
+    parser.add_argument("--pipeline", action="store_true")
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     budgets = [int(text) for text in asked.per_class.split(",")]
@@ -278,7 +311,8 @@ def main() -> None:
             parser.error(f"there are no features of {name}; give --features or --suite")
         for seed in range(asked.seeds):
             pool = Pool(folder, seed)
-            cells += [measure(pool, rule, budget) for budget in budgets for rule in RULES]
+            for budget in budgets:
+                cells += [measure(pool, rule, budget, pipeline=asked.pipeline) for rule in asked.rules.split(";")]
         print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
     print(tables(cells, budgets))
     if asked.out is not None:
