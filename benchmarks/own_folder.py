@@ -40,7 +40,7 @@ from protocon.engine.setup.encode import cached_views
 from protocon.engine.setup.session import prepare
 from protocon.engine.setup.view_factory import CLEAN, image_views
 from protocon.networks.frozen import FrozenFeatures
-from protocon.networks.packaged import packaged_weights
+from protocon.networks.packaged import PACKAGED
 from protocon.runs.trained import load_run
 from protocon.settings.config import build_config
 
@@ -188,7 +188,7 @@ def unseen_labels(run: Path, clean: Clean) -> np.ndarray:
     if not isinstance(features, FrozenFeatures):
         raise SystemExit(f"{run} has no frozen encoder")
     with torch.no_grad():
-        seen = features.trained((torch.from_numpy(clean.unseen) - features.mean) @ features.matrix)
+        seen = features.trained(features.space(torch.from_numpy(clean.unseen)))
         answer: np.ndarray = network.classifier(seen).argmax(-1).numpy()
     return answer
 
@@ -289,7 +289,7 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--archive", type=Path, help="cifar10.zip")
     parser.add_argument("--work", type=Path, default=Path("own_folder"), help="folder for images, cache and runs")
-    parser.add_argument("--weights", type=Path, default=packaged_weights())
+    parser.add_argument("--weights", type=Path, default=PACKAGED[-1].file())
     parser.add_argument("--encoder", default="tf_efficientnet_lite0")
     parser.add_argument("--size", type=int, default=128)
     parser.add_argument("--images", type=int, default=10_000)

@@ -39,3 +39,11 @@ def test_the_same_rows_give_the_same_bits() -> None:
     rows, labels = blobs()
     one, other = (softmax_regression(rows, np.eye(3)[labels], penalty=0.01) for _ in range(2))
     assert np.array_equal(one.weights, other.weights)
+
+
+def test_a_weight_counts_like_a_repetition() -> None:
+    rows, labels = blobs()
+    targets, times = np.eye(3)[labels], 1 + np.arange(len(labels)) % 4
+    repeated = softmax_regression(np.repeat(rows, times, 0), np.repeat(targets, times, 0), penalty=0.01, steps=500)
+    weighted = softmax_regression(rows, targets, penalty=0.01, steps=500, weights=times.astype(np.float64))
+    np.testing.assert_allclose(weighted.logits(rows), repeated.logits(rows), atol=2e-2)

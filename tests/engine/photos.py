@@ -14,6 +14,7 @@ from tests.engine.kills import OFTEN
 from tests.features.tiny import NAME, SIDE, striped_images, tiny_module
 
 PACKAGE = "tiny_weights_in_a_package"
+TINY = packaged.Packaged(NAME, PACKAGE, side=SIDE, pooled_blocks=0)
 IMAGES, LABELS = 48, 12
 SETTINGS = (
     *(f"image_size={SIDE}", "epochs=3", "batch_size=4", "neighbours=10", "dual_rate=0.6", "components=16"),
@@ -47,11 +48,10 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch | None = None) -> None
     """Let `--frozen` find the package there, and the tiny encoder fit it."""
     if monkeypatch is None:
         sys.path.insert(0, str(folder))
-        packaged.ENCODER, packaged.PACKAGE = NAME, PACKAGE
+        packaged.PACKAGED = (TINY,)
     else:
         monkeypatch.syspath_prepend(str(folder))
-        monkeypatch.setattr(packaged, "ENCODER", NAME)
-        monkeypatch.setattr(packaged, "PACKAGE", PACKAGE)
+        monkeypatch.setattr(packaged, "PACKAGED", (TINY,))
 
 
 def arguments(place: Path, out: Path, *more: str) -> Sequence[str]:

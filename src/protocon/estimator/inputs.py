@@ -90,7 +90,7 @@ def image_bundle(images: np.ndarray, codes: np.ndarray, names: Sequence[str], co
     """
     asked = config.data.image_size
     native = min(images.shape[2:])
-    side = image_size_for(native, frozen=config.network.frozen) if asked == "auto" else int(asked)
+    side = image_size_for(native, config) if asked == "auto" else int(asked)
     resized = resize_images(torch.from_numpy(images), side)
     return DataBundle(ArrayImages(resized, codes, names, name="images"), None, DataHints(flip=True))
 
@@ -113,8 +113,8 @@ def file_bundle(paths: "PathStore", codes: np.ndarray, names: Sequence[str], con
 
     bundle = load(None if data.image_size == "auto" else int(data.image_size))
     side = bundle.train.shape[-1]
-    wanted = image_size_for(side, frozen=config.network.frozen)
-    return load(wanted) if data.image_size == "auto" and side < wanted else bundle
+    wanted = image_size_for(side, config)
+    return load(wanted) if data.image_size == "auto" and side != wanted else bundle
 
 
 @dataclass(frozen=True)

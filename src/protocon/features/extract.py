@@ -40,6 +40,8 @@ class FrozenEncoder:
     std: Tensor
     engine: str = "torch"
     """What computes the features: torch, or onnxruntime where possible."""
+    parts: tuple[int, ...] = ()
+    """Lengths of the encoder's own features and of its pooled blocks."""
 
     @torch.inference_mode()
     def __call__(self, images: Tensor) -> Tensor:

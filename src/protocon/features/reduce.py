@@ -1,30 +1,17 @@
 """Principal components of a frozen encoder's features: the heads' input."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import nn
 
 from protocon.features.cached_views import CachedViews
+from protocon.networks.feature_space import FeatureSpace, Kind, StandardSpace
 
 _BLOCK = 4096
 
 
-@dataclass(frozen=True)
-class Reduction:
-    """features ↦ (features − mean) @ matrix."""
-
-    mean: Tensor
-    """(D,)."""
-    matrix: Tensor
-    """(D, k)."""
-
-    def __call__(self, features: Tensor) -> Tensor:
-        """Components (…, k) of features (…, D)."""
-        return (features - self.mean) @ self.matrix
-
-
-def principal_components(samples: CachedViews, count: int) -> Reduction:
+def principal_components(samples: CachedViews, count: int) -> StandardSpace:
     """The `count` directions in which standardised clean features vary most, all scaled alike.
 
     The scale makes the mean variance of a component 1, so that noise of a given strength means the same for every
@@ -37,12 +24,28 @@ def principal_components(samples: CachedViews, count: int) -> Reduction:
     values, vectors = torch.linalg.eigh(rows.T @ rows / len(rows))
     values, vectors = values[-count:].flip(0), vectors[:, -count:].flip(1)
     scale = values.mean().clamp(min=1e-12).sqrt()
-    return Reduction(mean, (vectors / scale / std.double()[:, None]).float())
+    return StandardSpace(mean, (vectors / scale / std.double()[:, None]).float())
 
 
-def reduced(samples: CachedViews, reduction: Reduction) -> CachedViews:
-    """The same samples with components instead of features, in memory and in the features' precision."""
+def fitted_space(samples: CachedViews, kind: Kind, *, parts: Sequence[int], components: int) -> nn.Module:
+    """The space that heads learn in, from the clean features.
+
+    Args:
+        samples: features of all images.
+        kind: roots; or standardised features, as in version 0.1.
+        parts: lengths of the encoder's own features and of its pooled blocks.
+        components: k.
+    """
+    if kind == "standard":
+        return principal_components(samples, components)
+    space = FeatureSpace(parts, components)
+    space.fit(samples.clean())
+    return space
+
+
+def reduced(samples: CachedViews, space: nn.Module) -> CachedViews:
+    """The same samples with components in the place of features, in memory and in the precision of the features."""
     whole = samples.tensor
     blocks = [whole[start : start + _BLOCK] for start in range(0, len(whole), _BLOCK)]
-    parts = [reduction(block.float()).to(whole.dtype) for block in blocks]
+    parts = [space(block.float()).to(whole.dtype) for block in blocks]
     return samples.with_features(torch.cat(parts))

@@ -51,7 +51,7 @@ class ProtoConFrozenConfig(MethodConfig):
     """A labelled image counts as this many in the Gaussians."""
     rounds: int = Field(default=8, ge=1)
     """Updates of the Gaussians."""
-    linear_share: float = Field(default=0.2, ge=0, le=1)
+    linear_share: float = Field(default=0.1, ge=0, le=1)
     """Share of the linear classifier's opinion in the soft labels that train the heads."""
     class_prior: ClassPrior | Literal["estimated"] = "estimated"
     """Class frequencies: estimated from the images; those of the labels; uniform; or a list."""
@@ -98,6 +98,8 @@ class ProtoConFrozen(Method):
             views[known].reshape(-1, views.shape[-1]),
             np.repeat(own, views.shape[1], axis=0),
             penalty=1.0 / (config.inverse_penalty * len(known)),
+            # Labels drawn at random are unequal in number: every class counts the same.
+            weights=np.repeat(1.0 / own.sum(0)[labels[known]], views.shape[1]),
         )
         anchor = np.log(softmax(linear.logits(rows)) + 1e-6)
         units = unit_rows(rows[:, : config.graph_components])

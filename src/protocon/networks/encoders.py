@@ -1,7 +1,7 @@
 """Encoders by name: `wrn-28-2`, `mlp-512`, `none`, or any timm model."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,6 +9,7 @@ from timm import create_model, list_models
 from torch import Tensor, nn
 
 from protocon.errors import ConfigError
+from protocon.networks.pooled_blocks import PooledBlocks
 from protocon.networks.weights import find_weights, load_encoder
 from protocon.networks.wideresnet import WideResNet, parse_name
 
@@ -25,6 +26,8 @@ class Encoder:
     mean: tuple[float, ...] | None = None
     """Channel means that its weights were trained with; None if it was not pretrained."""
     std: tuple[float, ...] | None = None
+    parts: tuple[int, ...] = ()
+    """Lengths of its own features and of pooled blocks beside them; empty where there are only its own."""
 
 
 class _Hidden(nn.Module):
@@ -48,6 +51,7 @@ def build_encoder(
     weights: Path | None = None,
     weights_sha256: str | None = None,
     norm_momentum: float = 0.1,
+    pooled_blocks: int = 0,
 ) -> Encoder:
     """Build the encoder called `name` for inputs of this shape.
 
@@ -58,11 +62,15 @@ def build_encoder(
         weights: a local file with weights instead, or `package:NAME`.
         weights_sha256: of that file; another one is refused.
         norm_momentum: BatchNorm's, for wide ResNets.
+        pooled_blocks: last blocks of an EfficientNet whose pooled outputs stand beside its features.
     """
     encoder = _build(name, input_shape, pretrained, norm_momentum)
     if weights is not None:
         load_encoder(encoder.module, find_weights(weights, sha256=weights_sha256))
-    return encoder
+    if not pooled_blocks:
+        return encoder
+    wide = PooledBlocks(encoder.module, pooled_blocks)
+    return replace(encoder, module=wide, features=wide.num_features, parts=wide.parts)
 
 
 def _build(name: str, input_shape: tuple[int, ...], pretrained: bool, norm_momentum: float) -> Encoder:

@@ -6,14 +6,37 @@ widest does not drown the others.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+Kind = Literal["roots", "standard"]
 BLOCK_WEIGHT = 0.4
 """Length of a pooled block's part; the encoder's own features have 1."""
 _BATCH = 4096
+
+
+class StandardSpace(nn.Module):
+    """Features (n, D) → components (n, k): centred, then a matrix. What runs of version 0.1 have.
+
+    Args:
+        mean: (D,).
+        matrix: (D, k).
+    """
+
+    mean: Tensor
+    matrix: Tensor
+
+    def __init__(self, mean: Tensor, matrix: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("mean", mean)
+        self.register_buffer("matrix", matrix)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Components of each row."""
+        return (features - self.mean) @ self.matrix
 
 
 class FeatureSpace(nn.Module):
@@ -90,3 +113,11 @@ class FeatureSpace(nn.Module):
 def _root(values: Tensor) -> Tensor:
     """Signed square root."""
     return values.sign() * values.abs().sqrt()
+
+
+def empty_space(kind: Kind, parts: Sequence[int], components: int) -> nn.Module:
+    """A space whose buffers are still to be loaded."""
+    if kind == "standard":
+        width = sum(parts)
+        return StandardSpace(torch.zeros(width), torch.zeros(width, components))
+    return FeatureSpace(parts, components)

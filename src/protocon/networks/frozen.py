@@ -1,6 +1,5 @@
 """A frozen encoder with a trained part on top: a run on cached features, as one network."""
 
-import torch
 from torch import Tensor, nn
 
 from protocon.networks.encoders import Encoder
@@ -8,42 +7,36 @@ from protocon.networks.network import Network
 
 
 class FrozenFeatures(nn.Module):
-    """Encoder, principal components of its features, trained part: images (n, C, H, W) → (n, D').
+    """Encoder, components of its features, trained part: images (n, C, H, W) → (n, D').
 
     Args:
         backbone: the frozen encoder, from normalised pixels to D features.
-        mean: of the features, (D,).
-        matrix: from centred features to components, (D, k).
+        space: from features to components.
         trained: from components on.
     """
 
-    mean: Tensor
-    matrix: Tensor
-
-    def __init__(self, backbone: nn.Module, *, mean: Tensor, matrix: Tensor, trained: nn.Module) -> None:
+    def __init__(self, backbone: nn.Module, *, space: nn.Module, trained: nn.Module) -> None:
         super().__init__()
         self.backbone = backbone
-        self.register_buffer("mean", mean)
-        self.register_buffer("matrix", matrix)
+        self.space = space
         self.trained = trained
 
     def forward(self, x: Tensor) -> Tensor:
-        """Input of the heads."""
-        out: Tensor = self.trained((self.backbone(x) - self.mean) @ self.matrix)
+        """What the heads see."""
+        out: Tensor = self.trained(self.space(self.backbone(x)))
         return out
 
 
-def stack(backbone: Encoder, trained: Encoder, *, components: int) -> Encoder:
-    """One encoder of images from an encoder of images and one of `components` of its features; weights come later.
-
-    Args:
-        backbone: the frozen encoder of images.
-        trained: the trained layer on the components of its features.
-        components: how many there are.
-    """
-    empty = torch.zeros(backbone.features, components)
-    module = FrozenFeatures(backbone.module, mean=empty[:, 0].clone(), matrix=empty, trained=trained.module)
+def stack(backbone: Encoder, trained: Encoder, space: nn.Module) -> Encoder:
+    """One encoder of images from an encoder of images and one of components of its features."""
+    module = FrozenFeatures(backbone.module, space=space, trained=trained.module)
     return Encoder(module, trained.features, backbone.mean, backbone.std)
+
+
+def with_space_names(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors of a model file by today's names: version 0.1 kept the space's beside the encoder's."""
+    old = {"encoder.mean": "encoder.space.mean", "encoder.matrix": "encoder.space.matrix"}
+    return {old.get(name, name): tensor for name, tensor in tensors.items()}
 
 
 def complete(heads: Network, features: FrozenFeatures, *, mean: Tensor, std: Tensor) -> Network:

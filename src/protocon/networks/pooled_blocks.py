@@ -32,8 +32,8 @@ class PooledBlocks(nn.Module):
             raise ConfigError(f"network.pooled_blocks is {blocks}; the encoder has {count} blocks")
         self.backbone = backbone
         self.first = count - blocks
-        own = int(backbone.num_features)
-        self.num_features = own + sum(_width(block) for block in backbone.blocks[self.first :])
+        self.parts = (int(backbone.num_features), *(_width(block) for block in backbone.blocks[self.first :]))
+        self.num_features = sum(self.parts)
 
     def forward(self, x: Tensor) -> Tensor:
         """Input of the heads."""

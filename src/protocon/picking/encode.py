@@ -65,7 +65,7 @@ def _load(config: RunConfig, console: Console) -> DataBundle:
         )
         bundle = unlabelled_folder(options)
         side = bundle.train.shape[-1]
-        wanted = min(image_size_for(side, frozen=True), largest)
+        wanted = min(image_size_for(side, config), largest)
         if data.image_size == "auto" and side != wanted:
             bundle = unlabelled_folder(replace(options, image_size=wanted))
     return bundle

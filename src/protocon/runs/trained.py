@@ -17,7 +17,8 @@ from protocon.engine.setup.view_factory import build_views
 from protocon.errors import DataError, ProtoConError, RunError
 from protocon.methods import METHODS
 from protocon.networks.encoders import build_encoder
-from protocon.networks.frozen import stack
+from protocon.networks.feature_space import Kind, empty_space
+from protocon.networks.frozen import stack, with_space_names
 from protocon.networks.network import Network
 from protocon.runs.predict_files import predict_rows
 from protocon.settings.config import RunConfig, validate
@@ -115,11 +116,14 @@ def _build(facts: dict[str, Any], tensors: dict[str, Tensor]) -> TrainedRun:
         raise ValueError(f"an input shape of {shape}")
     if len(names) < 2 or not all(isinstance(name, str) for name in names):
         raise ValueError(f"class names {names[:5]}")
-    encoder = build_encoder(config.network.encoder, input_shape=shape)
+    blocks = 0 if config.network.pooled_blocks == "auto" else config.network.pooled_blocks
+    encoder = build_encoder(config.network.encoder, input_shape=shape, pooled_blocks=blocks)
     if config.network.frozen:
-        components = len(tensors.get("encoder.matrix", torch.zeros(1, 1)).T)
+        tensors = with_space_names(tensors)
+        components = len(tensors.get("encoder.space.matrix", torch.zeros(1, 1)).T)
         trained = build_encoder(trained_part(config), input_shape=(components,))
-        encoder = stack(encoder, trained, components=components)
+        kind: Kind = "roots" if "encoder.space.shift" in tensors else "standard"
+        encoder = stack(encoder, trained, empty_space(kind, encoder.parts or (encoder.features,), components))
     dim = int(config.network.projection_dim) if METHODS[config.method_name].uses_projector else 0
     channels = shape[0]
     network = Network(

@@ -9,6 +9,8 @@ import torch
 from protocon.augment.fused import kernels
 from protocon.data.registry import OWN
 from protocon.errors import ConfigError
+from protocon.features import onnx_forward
+from protocon.methods import METHODS
 from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
 from protocon.networks import packaged
 from protocon.networks.weights import weights_digest
@@ -61,20 +63,33 @@ class Resolved:
     steps_per_epoch: int
 
 
-def image_size_for(native: int, *, frozen: bool = False) -> int:
+def image_size_for(native: int, config: RunConfig) -> int:
     """The side that images are resized to: the native one, but at least 16 for two halvings to leave 4×4.
 
-    Frozen encoders were trained on photographs of 200 pixels and more, and cannot get used to smaller things.
+    Frozen encoders were trained on photographs of 200 pixels and more, and cannot get used to smaller things. For those
+    whose weights come with the install, the side that pays has been measured.
     """
-    return max(native, _FROZEN_SIDE if frozen else 16)
+    if not config.network.frozen:
+        return max(native, 16)
+    chosen = packaged_encoder(config)
+    return max(native, _FROZEN_SIDE) if chosen is None else chosen.side
+
+
+def packaged_encoder(config: RunConfig) -> packaged.Packaged | None:
+    """The encoder that a frozen run gets where no weights are named: the best whose package is installed."""
+    network = config.network
+    if not network.frozen or network.pretrained:
+        return None
+    if network.weights is not None:
+        named = str(network.weights)
+        return next((one for one in packaged.PACKAGED if str(one.weights()) == named), None)
+    return packaged.installed(network.encoder)
 
 
 def _with_packaged_weights(config: RunConfig, reasons: dict[str, str], *, channels: int) -> RunConfig:
     """A frozen encoder without weights gets those of the installed package, unless another encoder is asked for."""
-    network = config.network
-    if not network.frozen or network.pretrained or network.weights or network.encoder not in ("auto", packaged.ENCODER):
-        return config
-    if packaged.packaged_weights() is None:
+    chosen = None if config.network.weights is not None else packaged_encoder(config)
+    if chosen is None:
         return config
     if channels != packaged.CHANNELS:
         raise ConfigError(
@@ -82,9 +97,9 @@ def _with_packaged_weights(config: RunConfig, reasons: dict[str, str], *, channe
             f"{channels}. Save them as RGB, or name an encoder that timm fetches and fits to them (--encoder resnet18 "
             "network.pretrained=true)"
         )
-    reasons["network.encoder"] = f"{packaged.ENCODER} (frozen encoder; its ImageNet weights are installed)"
-    chosen = {"encoder": packaged.ENCODER, "weights": packaged.package_name()}
-    return config.model_copy(update={"network": network.model_copy(update=chosen)})
+    reasons["network.encoder"] = f"{chosen.encoder} (frozen encoder; its ImageNet weights are installed)"
+    network = config.network.model_copy(update={"encoder": chosen.encoder, "weights": chosen.weights()})
+    return config.model_copy(update={"network": network})
 
 
 def _with_digest(config: RunConfig) -> RunConfig:
@@ -100,8 +115,21 @@ def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int, 
     """Views and heads on a frozen encoder. Called before the choices for images, and so the ones that count."""
     few = unlabelled <= _MANY_VIEWS
     count, frozen = f"{unlabelled} unlabelled images", "frozen encoder"
+    chosen = packaged_encoder(config)
+    choose("network", "pooled_blocks", 0 if chosen is None else chosen.pooled_blocks, frozen)
+    choose("network", "space", "roots", frozen)
+    onnx = onnx_forward.available() and device_of(config) == "cpu"
+    reason = "installed, and faster on a CPU" if onnx else "onnxruntime is for CPUs, where it is installed"
+    choose("network", "feature_engine", onnx_forward.ENGINE if onnx else "torch", reason)
+    solves = METHODS[config.method_name].uses_samples
+    if solves:
+        choose("network", "components", min(_MOST_COMPONENTS, max(1, unlabelled - 1)), count)
+        choose("views", "cached_mirror", True, f"{frozen}; the mean of both is judged")
+        choose("views", "cached_weak", 0, "the features themselves are perturbed")
+        choose("views", "cached_strong", 0, "the features themselves are perturbed")
     components = min(_MOST_COMPONENTS, max(_FEWEST_COMPONENTS, unlabelled // _IMAGES_A_COMPONENT))
     choose("network", "components", components, count)
+    choose("views", "cached_mirror", False, frozen)
     if unlabelled < _WORTH_COMPILING:
         choose("views", "engine", "torch", count)
     choose("views", "weak", "crop", frozen)

@@ -93,6 +93,9 @@ class ViewsConfig(_Section):
     is the clean one with noise."""
     cached_strong: Annotated[int, Field(ge=0)] | Auto = "auto"
     """Frozen encoder: the same for views with `strong` operations."""
+    cached_mirror: bool | Auto = "auto"
+    """Frozen encoder: compute and keep the mirrored image too, where `flip` allows it; auto: for methods that look at
+    all features before training."""
 
 
 class NetworkConfig(_Section):
@@ -109,6 +112,13 @@ class NetworkConfig(_Section):
     frozen: bool = False
     """Leave the encoder's weights as they are: features of several views of every image are computed once and kept on
     disk, and only the heads train. Minutes instead of hours; needs pretrained weights."""
+    pooled_blocks: Annotated[int, Field(ge=0)] | Auto = "auto"
+    """Frozen EfficientNet: how many of its last blocks stand beside its features, mean-pooled. They know textures and
+    shapes that the last layer has dropped, and cost nothing; auto is 4 with the installed weights, else 0."""
+    space: Literal["auto", "roots", "standard"] = "auto"
+    """Frozen encoder: the space of its features. Signed roots at unit length; or standardised, as in version 0.1."""
+    feature_engine: Literal["auto", "torch", "onnxruntime"] = "auto"
+    """Frozen encoder: who computes its features on a CPU; auto is onnxruntime where it is installed."""
     components: Annotated[int, Field(ge=1)] | Auto = "auto"
     """Frozen encoder: principal components of its features that the heads learn from; all where it has fewer. auto is
     a sixteenth of the number of images, between 32 and 256."""

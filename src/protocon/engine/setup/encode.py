@@ -16,7 +16,7 @@ from protocon.features.cached_views import CachedViews
 from protocon.features.extract import FrozenEncoder, View, feature_table, fill
 from protocon.features.feature_progress import FeatureProgress
 from protocon.features.key import default_cache
-from protocon.features.reduce import principal_components, reduced
+from protocon.features.reduce import fitted_space, reduced
 
 
 def with_features(
@@ -34,8 +34,9 @@ def with_features(
         return session
     train, test = _encoded(session, session.frozen.to(device), console, after_chunk)
     components = len(session.network.mean)
-    reduction = principal_components(train, components)
-    features = Features(reduced(train, reduction), None if test is None else reduced(test, reduction), reduction)
+    kind, parts = session.config.network.space, session.frozen.parts
+    space = fitted_space(train, "roots" if kind == "auto" else kind, parts=parts, components=components)
+    features = Features(reduced(train, space), None if test is None else reduced(test, space), space)
     return replace(session, features=features, views=views_of_features(session.config, components=components))
 
 

@@ -1,5 +1,6 @@
 """Everything that a run is made of, built from its config."""
 
+import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from protocon.engine.setup.view_factory import Views, build_views
 from protocon.errors import ConfigError, RunError
 from protocon.features.cached_views import CachedViews
 from protocon.features.extract import FrozenEncoder
-from protocon.features.reduce import Reduction
 from protocon.methods import METHODS, Method, Problem
 from protocon.networks import packaged
 from protocon.networks.encoders import build_encoder
@@ -34,7 +34,8 @@ class Features:
 
     train: CachedViews
     test: CachedViews | None
-    reduction: Reduction
+    space: nn.Module
+    """From features to what the heads learn from."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +95,8 @@ class Session:
         """The network from pixels to classes: `network` itself, or on top of the frozen encoder."""
         if self.frozen is None or self.features is None or not isinstance(network, Network):
             return network
-        reduction = self.features.reduction
-        features = FrozenFeatures(
-            self.frozen.module,
-            mean=reduction.mean.to(self.frozen.mean.device),
-            matrix=reduction.matrix.to(self.frozen.mean.device),
-            trained=network.encoder,
-        )
+        space = copy.deepcopy(self.features.space).to(self.frozen.mean.device)
+        features = FrozenFeatures(self.frozen.module, space=space, trained=network.encoder)
         return complete(network, features, mean=self.frozen.mean, std=self.frozen.std)
 
 
@@ -124,7 +120,7 @@ def load_data(config: RunConfig, progress: Progress | None = None) -> DataBundle
     bundle = source(options)
     shape = bundle.train.shape
     if size is None and len(shape) == 3:
-        wanted = image_size_for(shape[-1], frozen=config.network.frozen)
+        wanted = image_size_for(shape[-1], config)
         if data.name in OWN:
             wanted = min(wanted, largest_side(config))
         if shape[-1] != wanted:
@@ -179,11 +175,20 @@ def build_frozen(config: RunConfig, bundle: DataBundle) -> FrozenEncoder:
         pretrained=network.pretrained,
         weights=network.weights,
         weights_sha256=network.weights_sha256,
+        pooled_blocks=0 if network.pooled_blocks == "auto" else network.pooled_blocks,
     )
     statistics = input_statistics(bundle.train)
     mean: Tensor = torch.tensor(encoder.mean) if encoder.mean else statistics[0]
     std: Tensor = torch.tensor(encoder.std) if encoder.std else statistics[1]
-    return FrozenEncoder(network.encoder, encoder.module, encoder.features, mean, std)
+    return FrozenEncoder(
+        network.encoder,
+        encoder.module,
+        encoder.features,
+        mean,
+        std,
+        engine="torch" if network.feature_engine == "auto" else network.feature_engine,
+        parts=encoder.parts or (encoder.features,),
+    )
 
 
 def build_heads(config: RunConfig, components: int, classes: int) -> Network:

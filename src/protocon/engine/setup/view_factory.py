@@ -32,6 +32,17 @@ CLEAN: View = _Clean()
 
 
 @dataclass(frozen=True)
+class _Mirrored:
+    """Whole images, left and right exchanged."""
+
+    def __call__(self, images: Tensor, keys: Tensor) -> Tensor:
+        return CLEAN(images, keys).flip(-1)
+
+
+MIRRORED: View = _Mirrored()
+
+
+@dataclass(frozen=True)
 class Views:
     """Three ways to look at stored images."""
 
@@ -92,10 +103,16 @@ def views_engine(name: str) -> Engine:
 
 
 def image_views(config: RunConfig, *, shape: tuple[int, ...]) -> list[View]:
-    """What is cached of every image under a frozen encoder: clean, then the weak views, then the strong ones."""
+    """What is cached of every image under a frozen encoder: clean, mirrored, then the weak and the strong views."""
     weak, strong = _image_views(config, size=shape[-1])
     views = config.views
-    return [CLEAN, *[weak] * int(views.cached_weak), *[strong] * int(views.cached_strong)]
+    mirrored, weaks = [MIRRORED] * _mirrors(config), [weak] * int(views.cached_weak)
+    return [CLEAN, *mirrored, *weaks, *[strong] * int(views.cached_strong)]
+
+
+def _mirrors(config: RunConfig) -> int:
+    """How many mirrored views are cached: one or none."""
+    return int(config.views.cached_mirror is True and config.views.flip is True)
 
 
 def views_of_features(config: RunConfig, *, components: int) -> Views:
@@ -105,9 +122,11 @@ def views_of_features(config: RunConfig, *, components: int) -> Views:
     drawn from all others: a cropped image with noise and dropout is one too, and the more there are the better.
     """
     views, std = config.views, torch.ones(components)
-    others = tuple(range(1, 1 + int(views.cached_weak) + int(views.cached_strong)))
+    drawn = int(views.cached_weak) + int(views.cached_strong)
+    # Where there are no cropped views, the whole image and its mirror image are perturbed.
+    others = tuple(range(1 + _mirrors(config), 1 + _mirrors(config) + drawn)) or tuple(range(1 + _mirrors(config)))
     return Views(
         PickedView((0,), FeatureView(noise=views.weak_noise, dropout=views.weak_dropout, std=std)),
-        PickedView(others or (0,), FeatureView(noise=views.strong_noise, dropout=views.strong_dropout, std=std)),
+        PickedView(others, FeatureView(noise=views.strong_noise, dropout=views.strong_dropout, std=std)),
         clean_view,
     )
