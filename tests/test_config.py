@@ -153,7 +153,8 @@ def test_paper_sizes() -> None:
 def test_auto_fills_every_setting_with_a_reason() -> None:
     resolved = resolve_auto(build_config(), shape=(1, 16, 16), flip=False, unlabelled=1377, classes=10)
     left = {key for key, value in flat_settings(resolved.config).items() if value == "auto"}
-    frozen_only = {"views.cached_weak", "views.cached_strong", "network.hidden", "network.components"}
+    frozen_only = {"views.cached_weak", "views.cached_strong", "views.cached_mirror", "network.hidden"}
+    frozen_only |= {f"network.{name}" for name in ("components", "space", "feature_engine", "pooled_blocks")}
     assert left == {"run.accelerator", "data.storage", "data.bad_files", *frozen_only}
     assert resolved.config.views.flip is False
     assert resolved.reasons["network.encoder"].startswith("wrn-10-1")

@@ -17,7 +17,7 @@ PACKAGE = "tiny_weights_in_a_package"
 TINY = packaged.Packaged(NAME, PACKAGE, side=SIDE, pooled_blocks=0)
 IMAGES, LABELS = 48, 12
 SETTINGS = (
-    *(f"image_size={SIDE}", "epochs=3", "batch_size=4", "neighbours=10", "dual_rate=0.6", "components=16"),
+    *(f"image_size={SIDE}", "epochs=3", "batch_size=4", "components=16"),
     *("run.cross_check=3", "tensorboard=false", "network.hidden=16", "network.projection_dim=8"),
 )
 """A run of about a second."""

@@ -223,9 +223,8 @@ def test_what_makes_no_sense_is_refused_before_any_work(
 
 def test_few_images_get_few_components_and_steps(place: Path) -> None:
     """Heads on 256 components of 500 images learn them by heart: chosen on other data, see docs/frozen.md."""
-    config = build_config(
-        settings={"network": {"encoder": NAME, "weights": place / "weights.safetensors", "frozen": True}}
-    )
+    network = {"encoder": NAME, "weights": place / "weights.safetensors", "frozen": True}
+    config = build_config(settings={"method_name": "protocon", "network": network})
 
     def chosen(unlabelled: int) -> tuple[int | str, int, str]:
         resolved = resolve_auto(config, shape=(3, 128, 128), flip=True, unlabelled=unlabelled, classes=10)
@@ -247,7 +246,9 @@ def test_frozen_alone_means_the_installed_weights(place: Path) -> None:
     given = config_for(place)
     config = given.model_copy(update={"network": NetworkConfig(frozen=True)})
     session = prepare(config)
-    assert session.config.network.encoder == "tf_efficientnet_lite0"
+    chosen = packaged.installed()
+    assert chosen is not None
+    assert session.config.network.encoder == chosen.encoder
     assert session.config.network.weights is not None
     assert "ImageNet weights are installed" in session.resolved.reasons["network.encoder"]
     assert session.frozen is not None

@@ -70,7 +70,8 @@ def _of_class(desk: Desk, opinion: Opinion, class_id: str, order: str) -> np.nda
         return rows[:0]
     rows = rows[opinion.guess[rows] == opinion.known.classes.index(class_id)]
     sure = opinion.sure[rows]
-    return rows[np.argsort(-sure if order == "sure" else sure, kind="stable")]
+    ordered: np.ndarray = rows[np.argsort(-sure if order == "sure" else sure, kind="stable")]
+    return ordered
 
 
 def _doubtful(desk: Desk, opinion: Opinion, _class: str, _order: str) -> np.ndarray:

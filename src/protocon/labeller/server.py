@@ -164,7 +164,7 @@ def _encoder(photos: Photos, settings: Sequence[str]) -> tuple[MakeEncoder, int]
     asked: RunConfig = build_config(settings=base, overrides=list(settings))
     if asked.data.image_size == "auto":
         native = probe_size(store, photos.files, largest_side(asked))
-        size = min(image_size_for(native, frozen=True), largest_side(asked))
+        size = min(image_size_for(native, asked), largest_side(asked))
     else:
         size = int(asked.data.image_size)
     images = Readable(store, photos.files[:2000], image_size=size)

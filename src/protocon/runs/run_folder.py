@@ -22,6 +22,7 @@ from protocon.data.labels.label_split import Split
 from protocon.data.labels.split_file import save_split
 from protocon.errors import ConfigError, RunError
 from protocon.settings.config import RunConfig, to_yaml, validate
+from protocon.settings.legacy import with_old_values
 from protocon.settings.recipe import parse_yaml
 
 _PACKAGES = (
@@ -142,7 +143,8 @@ class RunFolder:
         if not file.is_file():
             raise RunError(f"{self.path} is not a run folder that can be used: it has no {file.name}")
         try:
-            return validate(parse_yaml(file.read_text(encoding="utf-8"), str(file)))
+            settings = parse_yaml(file.read_text(encoding="utf-8"), str(file))
+            return validate(with_old_values(settings) if file.name == "resolved.yaml" else settings)
         except (ConfigError, OSError, UnicodeDecodeError) as error:
             raise RunError(f"the settings of {self.path} cannot be read from {file.name}: {error}") from error
 

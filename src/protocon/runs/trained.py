@@ -22,6 +22,7 @@ from protocon.networks.frozen import stack, with_space_names
 from protocon.networks.network import Network
 from protocon.runs.predict_files import predict_rows
 from protocon.settings.config import RunConfig, validate
+from protocon.settings.legacy import with_old_values
 from protocon.types import Outputs
 
 
@@ -111,7 +112,8 @@ _FOREIGN = (SafetensorError, ProtoConError)
 
 def _build(facts: dict[str, Any], tensors: dict[str, Tensor]) -> TrainedRun:
     """The network that a model file describes."""
-    config, shape, names = validate(facts["config"]), tuple(facts["shape"]), tuple(facts["class_names"])
+    config = validate(with_old_values(facts["config"]))
+    shape, names = tuple(facts["shape"]), tuple(facts["class_names"])
     if not shape or not all(type(side) is int and 0 < side < 2**20 for side in shape):
         raise ValueError(f"an input shape of {shape}")
     if len(names) < 2 or not all(isinstance(name, str) for name in names):

@@ -223,6 +223,9 @@ class RunConfig(_Section):
 _SHOWN = 200
 """Characters of a wrong value that a message shows."""
 
+ON_FROZEN = "protocon-frozen"
+"""The method that a frozen encoder gets where none is asked for: it won on the folders that defaults are chosen on."""
+
 SECTIONS = ("data", "views", "network", "method", "optim", "run")
 
 
@@ -297,9 +300,18 @@ def build_config(
         overrides: `key=value` texts.
     """
     values = merge(read_recipe(recipe) if recipe else {}, settings or {})
+    if "method_name" not in values and "method" not in values and _is_frozen(values, overrides):
+        values["method_name"] = ON_FROZEN
     for text in overrides:
         set_override(values, text)
     return validate(values)
+
+
+def _is_frozen(values: Mapping[str, Any], overrides: Sequence[str]) -> bool:
+    """Whether a frozen encoder is asked for."""
+    network = values.get("network")
+    asked = isinstance(network, Mapping) and network.get("frozen") is True
+    return asked or any(text.replace(" ", "").lower() in ("frozen=true", "network.frozen=true") for text in overrides)
 
 
 def validate(values: Mapping[str, Any]) -> RunConfig:

@@ -1,0 +1,20 @@
+"""Settings of version 0.1: what its runs did where their files say nothing, because there was no choice yet."""
+
+from collections.abc import Mapping
+from typing import Any
+
+_ADDED: dict[str, dict[str, Any]] = {
+    "network": {"pooled_blocks": 0, "space": "standard", "feature_engine": "torch"},
+    "views": {"cached_mirror": False},
+}
+"""Settings that were added later, with the value that stands for what was done before."""
+
+
+def with_old_values(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a finished choice, complete: a setting that the file does not have is what it was then."""
+    complete = dict(settings)
+    for section, added in _ADDED.items():
+        given = settings.get(section)
+        if isinstance(given, Mapping):
+            complete[section] = {**added, **given}
+    return complete
