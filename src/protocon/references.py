@@ -80,8 +80,10 @@ REFERENCES: dict[str, Reference] = {
 }
 
 
-def reference_accuracy(name: str, bundle: "DataBundle", split: "Split") -> float:
-    """Share of the test images with a known class that a reference labels correctly.
+def reference_accuracy(name: str, bundle: "DataBundle", split: "Split") -> dict[str, float]:
+    """Accuracy of a reference on the test images with a known class, named as in the result of a run.
+
+    `test_accuracy` is the share that is labelled correctly, `test_macro_accuracy` the mean of that share over classes.
 
     Args:
         name: of REFERENCES.
@@ -92,7 +94,10 @@ def reference_accuracy(name: str, bundle: "DataBundle", split: "Split") -> float
         raise DataError(f"{bundle.train.name} has no test set, so {name} cannot be measured; set data.test_fraction")
     known = np.flatnonzero(bundle.test.labels >= 0)
     predicted = REFERENCES[name](_task(bundle.train, bundle.test.subset(known), split))
-    return float(np.mean(predicted == bundle.test.labels[known]))
+    truth = bundle.test.labels[known]
+    right = predicted == truth
+    classes = [float(right[truth == label].mean()) for label in np.unique(truth)]
+    return {"test_accuracy": float(right.mean()), "test_macro_accuracy": float(np.mean(classes))}
 
 
 def _task(train: "ImageSet", test: "ImageSet", split: "Split") -> Task:

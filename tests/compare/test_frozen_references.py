@@ -50,7 +50,7 @@ def test_references_learn_from_what_the_encoder_says_of_clean_images(
     run_reference(job)
     found = job.result()
     assert found is not None
-    assert found["test_accuracy"] == reference_accuracy(CELL.method, bundle, session.split)
+    assert found.items() >= reference_accuracy(CELL.method, bundle, session.split).items()
 
     asked: list[Task] = []
 

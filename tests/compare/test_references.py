@@ -28,7 +28,7 @@ def blobs(*, scale: float = 1.0, test_labels: np.ndarray | None = None) -> DataB
 )
 def test_digits_are_learned(name: str, least: float) -> None:
     bundle = digits(SourceOptions())
-    assert reference_accuracy(name, bundle, make_split(bundle.train, per_class=2)) >= least
+    assert reference_accuracy(name, bundle, make_split(bundle.train, per_class=2))["test_accuracy"] >= least
 
 
 @pytest.mark.parametrize("name", REFERENCES)
@@ -77,8 +77,20 @@ def test_test_images_of_unknown_class_do_not_count() -> None:
     whole = blobs()
     split = make_split(whole.train, per_class=30)
     known = np.where(np.arange(120) < 30, labels, -1)
-    assert reference_accuracy("label-spreading", whole, split) == 1.0
-    assert reference_accuracy("label-spreading", blobs(test_labels=known), split) == 1.0
+    perfect = {"test_accuracy": 1.0, "test_macro_accuracy": 1.0}
+    assert reference_accuracy("label-spreading", whole, split) == perfect
+    assert reference_accuracy("label-spreading", blobs(test_labels=known), split) == perfect
+
+
+def test_macro_accuracy_counts_every_class_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of three classes has most of the images, and is the only one that is found."""
+    labels = np.array([0] * 8 + [1, 2])
+    data = FeatureArray(np.arange(20, dtype=np.float32).reshape(10, 2), labels, ("a", "b", "c"))
+    monkeypatch.setitem(REFERENCES, "always-a", lambda task: np.zeros(len(task.test), dtype=np.int64))
+    measured = reference_accuracy(
+        "always-a", DataBundle(data, data, DataHints(flip=False)), make_split(data, per_class=1)
+    )
+    assert measured == pytest.approx({"test_accuracy": 0.8, "test_macro_accuracy": 1 / 3})
 
 
 def test_no_test_set_is_an_error() -> None:

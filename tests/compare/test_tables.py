@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from protocon.compare.comparison import Comparison
 from protocon.compare.tables import cells_to_csv, show, to_csv, to_latex, to_markdown, write_tables
 from tests.compare.records import ACCURACIES, comparison
 
@@ -122,6 +123,25 @@ def test_csv_has_every_number_of_the_tables() -> None:
     assert {nothing[key] for key in ("mean", "std", "difference", "seconds", "memory")} == {""}
 
 
+def test_macro_accuracy_has_a_table_where_it_is_another_number() -> None:
+    plain = comparison()
+
+    def with_macro(less: float) -> Comparison:
+        records = (replace(r, macro_accuracy=None if r.accuracy is None else r.accuracy - less) for r in plain.records)
+        return replace(plain, records=tuple(records))
+
+    for same in (plain, with_macro(0.005)):
+        assert "Macro accuracy" not in to_markdown(same)
+    text = to_markdown(with_macro(0.1))
+    table = text.split("### ")[2]
+    assert table.startswith("Macro accuracy on digits in %")
+    assert "| protocon | 82.00 ± 2.00 | 86.00 ± 1.00 |" in table
+    assert "| supervised | 61.00 ± 1.41 (n = 2) | – |" in table
+    found = {(row["method"], row["labels"]): row["mean"] for row in with_macro(0.1).content()["macro_accuracy"]}
+    assert found["protocon", 2] == pytest.approx(0.82)
+    assert found["supervised", 4] is None
+
+
 def test_cells_have_a_line_each() -> None:
     rows = list(csv.DictReader(io.StringIO(cells_to_csv(comparison()))))
     assert len(rows) == 18
@@ -130,6 +150,7 @@ def test_cells_have_a_line_each() -> None:
         "labels": "4",
         "seed": "1",
         "accuracy": "0.96",
+        "macro_accuracy": "",
         "seconds": "11.0",
         "memory": "504.0",
         "run": "cells/protocon-4pc-seed1",

@@ -85,7 +85,7 @@ def run_reference(job: Job) -> None:
         session = prepare(job.config, bundle, split=split)
         bundle = clean_features(session, Console(stderr=True, soft_wrap=True), build_fabric(session.config).device)
     started = time.monotonic()
-    accuracy = reference_accuracy(job.cell.method, bundle, split)
+    measured = reference_accuracy(job.cell.method, bundle, split)
     seconds = time.monotonic() - started
     folder = RunFolder(job.folder / job.cell.name)
     folder.path.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ def run_reference(job: Job) -> None:
         "seed": job.cell.seed,
         "labelled": len(split.labelled),
         "unlabelled": len(split.unlabelled),
-        "test_accuracy": accuracy,
+        **measured,
         "seconds": seconds,
         "peak_memory_mib": peak_memory_mib(),
     }

@@ -9,6 +9,7 @@ from protocon.compare.statistics import Difference, Spread, paired_difference, s
 
 OURS = "protocon"
 """The method that the others are compared with."""
+_POINT = 0.01
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Record:
     run: str | None
     """Its folder."""
     error: str | None = None
+    macro_accuracy: float | None = None
+    """Mean over classes of the accuracy on each; None in runs of earlier versions, which did not measure it."""
 
     @property
     def name(self) -> str:
@@ -83,6 +86,17 @@ class Comparison:
         """Mean and spread over seeds."""
         return spread(list(self.by_seed(method, labels).values()))
 
+    def macro_accuracy(self, method: str, labels: int) -> Spread:
+        """The same of the accuracy that counts every class alike."""
+        chosen = (record for record in self.records if (record.method, record.labels) == (method, labels))
+        return spread([record.macro_accuracy for record in chosen if record.macro_accuracy is not None])
+
+    @property
+    def unbalanced(self) -> bool:
+        """Whether macro accuracy tells something else than accuracy: a mean differs by a point or more."""
+        pairs = [(self.accuracy(m, n).mean, self.macro_accuracy(m, n).mean) for m in self.methods for n in self.labels]
+        return any(a is not None and b is not None and abs(a - b) >= _POINT for a, b in pairs)
+
     def _complete(self, labels: int, methods: tuple[str, ...]) -> dict[str, float]:
         """Means of the methods that have all seeds: a mean over fewer is not comparable with them."""
         spreads = {method: self.accuracy(method, labels) for method in methods}
@@ -132,6 +146,9 @@ class Comparison:
                 {"method": m, "labels": n, **asdict(self.accuracy(m, n)), "best": m in best[n]}
                 for m in self.rows
                 for n in self.labels
+            ],
+            "macro_accuracy": [
+                {"method": m, "labels": n, **asdict(self.macro_accuracy(m, n))} for m in self.rows for n in self.labels
             ],
             "delta": [
                 {"labels": n, "best_baseline": found and found[0], "delta": found and found[1]}

@@ -106,6 +106,7 @@ def _record(job: Job, error: str | None) -> Record:
         memory=result.get("peak_memory_mib"),
         run=str(folder.path) if folder is not None and result else None,
         error=None if result else error or "not run",
+        macro_accuracy=result.get("test_macro_accuracy"),
     )
 
 

@@ -17,7 +17,7 @@ from protocon.engine.loop.checkpoint import write_bytes
 
 NOTHING = "–"
 DELTA = "delta against best baseline"
-_CELL = ("method", "labels", "seed", "accuracy", "seconds", "memory", "run")
+_CELL = ("method", "labels", "seed", "accuracy", "macro_accuracy", "seconds", "memory", "run")
 _FILES = "table.md, table.csv, table.tex and cells.csv"
 _NEEDS_MARKDOWN_ESCAPE = str.maketrans({"|": r"\|", "\n": " "})
 _NEEDS_LATEX_ESCAPE = str.maketrans(
@@ -65,6 +65,17 @@ def accuracy_page(comparison: Comparison) -> Page:
     return Page(title, ("method", *_heads(comparison)), tuple(rows), frozenset(strong))
 
 
+def macro_page(comparison: Comparison) -> Page:
+    """The mean over classes of the accuracy on each, where that is another number."""
+    shown = comparison.rows if comparison.unbalanced else ()
+    rows = tuple(
+        (method, *(_accuracy(comparison.macro_accuracy(method, n), comparison.seeds) for n in comparison.labels))
+        for method in shown
+    )
+    title = f"Macro accuracy on {comparison.data} in %: every class counts alike, however many images it has"
+    return Page(title, ("method", *_heads(comparison)), rows)
+
+
 def difference_page(comparison: Comparison) -> Page:
     """Ours minus each method, seed by seed, with the interval."""
     rows = tuple(
@@ -96,7 +107,7 @@ def failure_page(comparison: Comparison) -> Page:
 
 def pages(comparison: Comparison) -> list[Page]:
     """All tables that have rows."""
-    every = [accuracy_page(comparison)]
+    every = [accuracy_page(comparison), macro_page(comparison)]
     if OURS in comparison.methods:
         every.append(difference_page(comparison))
     every += [cost_page(comparison), failure_page(comparison)]
