@@ -95,7 +95,6 @@ class Desk:
             entry = self.log.append(entry)
             for (number, _), ref in zip(images, refs, strict=True):
                 self._places[ref] = number
-                self.stream.release(number)
             self._recount()
             return entry
 

@@ -9,6 +9,7 @@ from protocon.labeller.opinion import Opinion
 from protocon.labeller.photos import Photos
 
 _LEASE_SECONDS = 120.0
+_TABS = 32
 PICK, AUDIT = "pick", "audit"
 
 
@@ -33,7 +34,7 @@ class Stream:
     def __init__(self, photos: Photos, clock: Callable[[], float] = time.monotonic) -> None:
         self.photos = photos
         self._clock = clock
-        self._leases: dict[int, tuple[str, float]] = {}
+        self._leases: dict[str, tuple[Question, float]] = {}
         self._drawn: list[int] = []
         self._drawn_from = 0
 
@@ -42,6 +43,8 @@ class Stream:
     ) -> Question | None:
         """The next question for a tab; it is this tab's for two minutes. None if nothing is left.
 
+        A tab that has not answered its question yet, such as one that was loaded again, gets the same.
+
         Args:
             tab: who asks.
             opinion: picks come from here.
@@ -49,10 +52,14 @@ class Stream:
             questions: how many were answered so far.
             audits: how many of them were audits.
         """
-        found = next(self._questions(tab, opinion, closed, questions=questions, audits=audits), None)
+        held = self._leases.get(tab)
+        if held is not None and not closed(held[0].number):
+            found: Question | None = held[0]
+        else:
+            found = next(self._questions(tab, opinion, closed, questions=questions, audits=audits), None)
         if found is not None:
-            self._leases = {n: lease for n, lease in self._leases.items() if lease[0] != tab}
-            self._leases[found.number] = (tab, self._clock())
+            self._leases[tab] = (found, self._clock())
+            self._forget()
         return found
 
     def ahead(
@@ -69,9 +76,11 @@ class Stream:
                 found.append(question.number)
         return found
 
-    def release(self, number: int) -> None:
-        """The image was answered."""
-        self._leases.pop(number, None)
+    def _forget(self) -> None:
+        """Tabs that were closed long ago."""
+        if len(self._leases) > _TABS:
+            oldest = min(self._leases, key=lambda tab: self._leases[tab][1])
+            del self._leases[oldest]
 
     def _questions(
         self, tab: str, opinion: Opinion, closed: Callable[[int], bool], *, questions: int, audits: int
@@ -89,8 +98,11 @@ class Stream:
         yield from (Question(n, PICK) for n in range(len(self.photos)) if free(n))
 
     def _taken(self, number: int, tab: str) -> bool:
-        lease = self._leases.get(number)
-        return lease is not None and lease[0] != tab and self._clock() - lease[1] < _LEASE_SECONDS
+        now = self._clock()
+        return any(
+            held.number == number and other != tab and now - since < _LEASE_SECONDS
+            for other, (held, since) in self._leases.items()
+        )
 
     def _audit_order(self) -> list[int]:
         if self._drawn_from != len(self.photos):

@@ -1,0 +1,171 @@
+"""The page in a real browser, by keyboard alone, wide and narrow: nothing fails, nothing is loaded from elsewhere."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.labeller.folders import labeller, make_folder, wait
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync"
+SCRIPT = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed")
+    with playwright.sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS.split(), "--no-first-run"])
+        yield found
+        found.close()
+
+
+class Watched:
+    """A page whose complaints and requests are noted."""
+
+    def __init__(self, browser: Any, url: str, width: int = 1280) -> None:
+        self.page = browser.new_page(viewport={"width": width, "height": 800})
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.said.append(f"dialog {dialog.message}"))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(url)
+        self.page.wait_for_selector("#picture:not([hidden])")
+        self.host = url.split("/?")[0]
+
+    def caption(self) -> str:
+        return str(self.page.inner_text("#caption"))
+
+    def press(self, *keys: str) -> None:
+        """Keys, one after the other, until the next image is there."""
+        before = self.caption()
+        for key in keys:
+            self.page.keyboard.press(key)
+        self.page.wait_for_function("name => document.getElementById('caption').textContent !== name", arg=before)
+
+    def type(self, text: str) -> None:
+        before = self.caption()
+        self.page.keyboard.type(text)
+        self.page.keyboard.press("Enter")
+        self.page.wait_for_function("name => document.getElementById('caption').textContent !== name", arg=before)
+
+    def close(self) -> None:
+        assert self.said == []
+        assert [url for url in self.asked if not url.startswith(self.host)] == []
+        self.page.close()
+
+
+def test_a_session_by_keyboard_alone(browser: Any, tmp_path: Path) -> None:
+    truth = make_folder(tmp_path / "photos", 40)
+    with labeller(tmp_path / "photos", tmp_path) as server:
+        seen = Watched(browser, server.url)
+        names: list[str] = []
+        answers: dict[str, str] = {}
+        for _ in range(10):
+            name = seen.caption()
+            colour = truth[name]
+            answers[name] = colour
+            if colour in names:
+                seen.press(str(names.index(colour) + 1))
+            else:
+                names.append(colour)
+                seen.type(colour)
+        assert server.labels() == answers
+        last = list(answers)[-1]
+        seen.press("Backspace")
+        assert seen.caption() == last  # asked about again
+        assert last not in server.labels()
+        seen.type(truth[last][:2])  # search for a class that is there
+        assert server.labels() == answers
+        name = seen.caption()
+        seen.press("0")
+        seen.press("Space")
+        assert name not in server.labels()
+        assert [entry.do for entry in server.log.entries][-2:] == ["none", "skip"]
+        seen.page.keyboard.press("+")
+        assert seen.page.get_attribute("#do-zoom", "aria-pressed") == "true"
+        before = seen.caption()
+        seen.page.reload()
+        seen.page.wait_for_selector("#picture:not([hidden])")
+        assert seen.caption() == before
+        seen.close()
+
+
+def test_a_group_of_look_alikes_with_one_key(browser: Any, tmp_path: Path) -> None:
+    truth = make_folder(tmp_path / "photos", 40)
+    with labeller(tmp_path / "photos", tmp_path) as server:
+        seen = Watched(browser, server.url)
+        for _ in range(6):
+            seen.type(truth[seen.caption()])
+        wait(lambda: server.desk.opinion.known.version == server.desk.version)
+        seen.page.click("#tab-grid")
+        seen.page.wait_for_selector("#grid .tile")
+        count = seen.page.locator("#grid .tile").count()
+        colour = seen.page.input_value("#grid-class")
+        seen.page.locator("#grid .tile").first.focus()
+        seen.page.keyboard.press("ArrowRight")
+        out = seen.page.evaluate("document.activeElement.getAttribute('aria-label')")
+        seen.page.keyboard.press("Space")
+        assert seen.page.inner_text("#grid-accept") == f"Accept {count - 1}"
+        seen.page.keyboard.press("Enter")
+        wait(lambda: len(server.labels()) == 6 + count - 1)
+        labels = server.labels()
+        assert out not in labels
+        assert all(truth[name] == label for name, label in labels.items())
+        assert list(labels.values()).count(colour) >= count - 1
+        seen.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_view_fits_and_names_are_text(browser: Any, tmp_path: Path, width: int) -> None:
+    truth = make_folder(tmp_path / "photos", 24)
+    long = "a class with quite a long name, as people give them when they are in no hurry at all"[:80]
+    with labeller(tmp_path / "photos", tmp_path, classes=[SCRIPT, long]) as server:
+        seen = Watched(browser, server.url, width)
+        for _ in range(6):
+            seen.type({"red": SCRIPT, "green": long}.get(truth[seen.caption()], "blue"))
+        wait(lambda: server.desk.opinion.known.version == server.desk.version)
+        for view in ("label", "grid", "review", "classes", "finish"):
+            seen.page.click(f"#tab-{view}")
+            panel = seen.page.locator(f"#view-{view}")
+            panel.wait_for()
+            seen.page.wait_for_timeout(150)
+            assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+            assert seen.page.locator(f"#tab-{view}").get_attribute("aria-selected") == "true"
+        seen.page.click("#tab-classes")
+        assert SCRIPT in seen.page.inner_text("#class-table")
+        seen.page.click("#tab-review")
+        for pill in seen.page.query_selector_all("#pills button"):
+            pill_text = pill.inner_text()
+            seen.page.get_by_role("button", name=pill_text, exact=True).click()
+            seen.page.wait_for_timeout(80)
+        unnamed = seen.page.evaluate(
+            """() => [...document.querySelectorAll('button, input, select')].filter((node) =>
+                 !node.innerText && !node.getAttribute('aria-label') && !(node.labels && node.labels.length)).length"""
+        )
+        assert unnamed == 0
+        seen.close()
+
+
+def test_the_page_waits_for_a_server_that_was_away(browser: Any, tmp_path: Path) -> None:
+    truth = make_folder(tmp_path / "photos", 24)
+    server = labeller(tmp_path / "photos", tmp_path).start()
+    seen = Watched(browser, server.url)
+    seen.type(truth[seen.caption()])
+    server.stop()
+    name = seen.caption()
+    seen.page.keyboard.type("red")
+    seen.page.keyboard.press("Enter")
+    seen.page.wait_for_selector("#banner:not([hidden])")
+    with labeller(tmp_path / "photos", tmp_path) as server:
+        wait(lambda: server.labels().get(name) == "red")
+        seen.page.wait_for_function("name => document.getElementById('caption').textContent !== name", arg=name)
+        seen.said = [text for text in seen.said if "ERR_CONNECTION_REFUSED" not in text]
+        seen.close()
