@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 import protocon
+from protocon.commands.audit import audit
 from protocon.commands.compare import compare
 from protocon.commands.data import data
 from protocon.commands.demo import demo
@@ -26,7 +27,7 @@ from protocon.commands.usage import Command
 from protocon.errors import ProtoConError
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
-for command in (train, label, pick, demo, compare, evaluate, predict, report, export, split, recipes):
+for command in (train, label, pick, demo, compare, evaluate, predict, report, audit, export, split, recipes):
     app.command(cls=Command)(command)
 app.add_typer(data, name="data")
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from protocon.report.page import build_page
-from tests.report.folders import label, pictures, write_run
+from tests.engine.layouts import save_class
+from tests.report.folders import label, pictures, write_json, write_run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 NAMES = ("ant", "a class with quite a long name, as folders often have", "cow")
@@ -55,6 +56,7 @@ def test_everything_is_visible_and_nothing_is_loaded(browser: Any, tmp_path: Pat
         assert said == []
         assert [url for url in loaded if not url.startswith("data:")] == [file.as_uri()]
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.evaluate("document.querySelectorAll('details.fold').forEach(fold => fold.open = true)")
         images = page.query_selector_all("img")
         assert len(images) >= (4 if kind == "unfinished" else 30)
         for image in images:
@@ -77,4 +79,24 @@ def test_tables_open_without_pushing_the_page_aside(browser: Any, tmp_path: Path
         summary.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert all(table.bounding_box()["height"] > 0 for table in page.query_selector_all("table"))
+    page.close()
+
+
+def test_images_beyond_the_budget_come_from_their_folder_when_they_come_into_view(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photos = tmp_path / "my photos #1"
+    save_class(photos, 0, 40)
+    rows = [label(f"{i:03}.png", NAMES[i % 3], 0.5, triage="review", review_rank=str(i + 1)) for i in range(40)]
+    run = write_run(tmp_path / "run", NAMES, rows, truth=False, test=False)
+    write_json(run / "data.json", {"data": "folder", "root": str(photos)})
+    monkeypatch.setattr("protocon.report.page.THUMBNAIL_BYTES", 3000)
+    (run / "report.html").write_text(build_page([run], images=lambda _: pictures([row["file"] for row in rows], NAMES)))
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto((run / "report.html").as_uri())
+    last = page.query_selector("#run1 ol.review li:last-child img")
+    assert last.get_attribute("src") == (photos / "039.png").as_uri()
+    last.scroll_into_view_if_needed()
+    page.wait_for_function("i => i.complete && i.naturalWidth === 16", arg=last)
+    assert page.query_selector("#run1 ol.review a").get_attribute("href") == (photos / "000.png").as_uri()
     page.close()

@@ -207,19 +207,22 @@ def test_the_headline_never_calls_agreement_accuracy(tmp_path: Path) -> None:
     found = headline(read_record(run), read_labels(run / "labels.csv"))
     assert "not known" in found.sentence
     assert "Agreement is not accuracy" in found.caution
-    assert {card.name for card in found.cards} == {"agreement", "accepted", "to look at"}
-    assert "not known" in next(card.note for card in found.cards if card.name == "accepted")
+    assert {card.name for card in found.cards} == {"agreement", "labels accepted", "to look at"}
+    assert "not known" in next(card.note for card in found.cards if card.name == "labels accepted")
 
 
 @pytest.mark.parametrize(
     ("checked", "note"),
     [
-        ({"threshold": 0.97, "accepted": 20, "accepted_right": 19}, "of 20 hidden labels that were as sure, 19 were"),
-        ({"threshold": None, "accepted": 0, "accepted_right": 0}, "none, since of 30 hidden labels"),
-        ({"threshold": 0.95, "accepted": 0, "accepted_right": 0}, "no hidden label was found surely enough"),
+        (
+            {"threshold": 0.97, "accepted": 20, "accepted_right": 19},
+            "of 20 held-out labels that were as sure, 19 agreed",
+        ),
+        ({"threshold": None, "accepted": 0, "accepted_right": 0}, "none, since of 30 held-out labels"),
+        ({"threshold": 0.95, "accepted": 0, "accepted_right": 0}, "no held-out label has a sure prediction"),
     ],
 )
-def test_hidden_labels_say_what_to_expect(tmp_path: Path, checked: dict[str, Any], note: str) -> None:
+def test_held_out_labels_say_what_to_expect(tmp_path: Path, checked: dict[str, Any], note: str) -> None:
     rows = [row | {"truth": ""} for row in ROWS]
     run = write_run(tmp_path / "run", NAMES, rows, truth=False, test=False)
     result = json.loads((run / "result.json").read_text())
@@ -227,11 +230,14 @@ def test_hidden_labels_say_what_to_expect(tmp_path: Path, checked: dict[str, Any
     (run / "result.json").write_text(json.dumps(result | {"cross_check": counts | checked}))
     found = headline(read_record(run), read_labels(run / "labels.csv"))
     low, high = wilson_interval(0.75, 40)
-    assert "30 of 40 were found again: 75.0 %" in found.sentence
+    assert (
+        "Each of your 40 labels was held out once and predicted from the others: 30 predictions agree, 75.0 %"
+        in found.sentence
+    )
     assert f"{100 * low:.0f} – {100 * high:.0f} %" in found.sentence
     cards = {card.name: card for card in found.cards}
-    assert cards["hidden labels found"].value == "75.0 %"
-    assert note in cards["accepted"].note
+    assert cards["held-out labels agree"].value == "75.0 %"
+    assert note in cards["labels accepted"].note
 
 
 def test_the_headline_gives_the_interval(run: Path, table: LabelTable) -> None:

@@ -11,7 +11,7 @@ import torch
 from protocon.data.imageset import FeatureArray
 from protocon.errors import DataError, RunError
 from protocon.report.page import build_page, run_labels
-from tests.report.folders import Labels, label, pictures, write_run
+from tests.report.folders import Labels, label, pictures, write_json, write_run
 
 NAMES = ("ant", "bee")
 EVIL = "<script>alert('x')</script>"
@@ -202,3 +202,62 @@ def test_a_thousand_classes_and_noisy_photos_stay_small(tmp_path: Path) -> None:
     assert "The lowest 20 of 1,000 classes." in text
     assert "The 20 of 1,000 classes with the most confusions." in text
     assert "Shown are the 20 classes with the most images to look at." in text
+
+
+def test_the_page_leads_with_labels_that_look_wrong_then_images_then_classes(tmp_path: Path) -> None:
+    rows = some_labels()
+    rows[20] |= {"split": "labelled", "given": "ant", "refined": "ant", "looks_like": "bee", "triage": "review"}
+    rows[20] |= {"review_rank": "11", "truth": "", "why": "labelled ant, looks like bee (0.997)"}
+    run = write_run(tmp_path / "run", NAMES, rows)
+    page = build_page([run], images=lambda _: pictures([f"{i}.png" for i in range(40)], NAMES))
+    text = text_of(page).partition("For researchers")[2]  # after the table of contents
+    order = ["Result", "1 of your labels looks wrong", "labelled ant, looks like bee (0.997)", "10 images to look at"]
+    order += ["Classes", "For researchers: settings", "Data and settings", "Epoch by epoch", "Classes and clusters"]
+    assert [text.index(part) for part in order[1:]] == sorted(text.index(part) for part in order[1:])
+    wrong = page[page.index('id="wrong1"') : page.index('id="images1"')]
+    assert wrong.count("<img") == 1  # the picture itself
+    assert wrong.count("data:image/") == 1
+    fold = page.index('<details class="fold"')
+    assert page.index("Data and settings", page.index("<main>")) > fold
+    assert not re.search(r'<details class="fold"[^>]* open', page)
+
+
+def test_every_image_to_look_at_is_on_the_page(tmp_path: Path) -> None:
+    rows = some_labels(200)
+    for rank, row in enumerate(rows, start=1):
+        row |= {"triage": "review", "review_rank": str(rank)}
+    page = build_page([write_run(tmp_path / "run", NAMES, rows)])
+    assert page[page.index('id="images1"') :].count('class="why"') == 200
+
+
+def test_a_random_audit_is_the_headline(tmp_path: Path) -> None:
+    rows = [row | {"truth": ""} for row in some_labels()]
+    run = write_run(tmp_path / "run", NAMES, rows, truth=False, test=False)
+    audit = {
+        "images": 30,
+        "right": 27,
+        "accuracy": 0.91,
+        "interval": [0.79, 0.96],
+        "accepted": 20,
+        "accepted_right": 20,
+    }
+    write_json(run / "audit.json", audit)
+    text = text_of(build_page([run]))
+    assert "About 91.0 % of the labels are right (95 % interval 79 – 96 %), by a random audit of 30 images." in text
+    assert "How many labels are right is not known" not in text
+
+
+def test_runs_with_other_labels_are_not_compared_by_held_out_labels(tmp_path: Path) -> None:
+    runs = []
+    for number in range(2):
+        run = write_run(tmp_path / f"run{number}", NAMES, some_labels(), truth=False, test=False)
+        used = {"labelled": [{"file": f"{i}.png", "label": "ant"} for i in range(4 + number)]}
+        write_json(run / "data.json", {"used": used})
+        checked = {"groups": 4, "hidden": 30, "found": 29 - 3 * number, "threshold": 0.95, "accepted": 20}
+        checked |= {"accepted_right": 20, "accepted_before": 20, "accepted_right_before": 20}
+        triage = {"accepted": 3, "review": 1}
+        write_json(run / "result.json", {"run": str(run), "triage": triage, "cross_check": checked})
+        runs.append(run)
+    assert "a better run can show a lower figure" in text_of(build_page(runs))
+    write_json(runs[1] / "data.json", {"used": {"labelled": [{"file": f"{i}.png", "label": "ant"} for i in range(4)]}})
+    assert "a better run can show a lower figure" not in text_of(build_page(runs))

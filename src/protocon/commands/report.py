@@ -29,7 +29,7 @@ def report(
     from protocon.base.atomic import write_bytes
     from protocon.report.page import build_page
 
-    page = build_page(runs, images=_images)
+    page = build_page(runs, images=run_images)
     file = out or (runs[0] / ("report.html" if len(runs) == 1 else "comparison.html"))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ def report(
     )
 
 
-def _images(record: "Record") -> "ImageSet | None":
+def run_images(record: "Record") -> "ImageSet | None":
     """The run's training images, as its settings find them; files are decoded only where they are shown."""
     from protocon.engine.setup.session import load_data
     from protocon.settings.config import validate

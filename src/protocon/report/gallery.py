@@ -7,9 +7,12 @@ import numpy as np
 from protocon.report.label_table import NONE, LabelTable
 
 CLASSES = 20
-PER_CLASS = 10
+PER_CLASS = 8
 BETTER = 16
-REVIEW = 32
+REVIEW = 1000
+"""More images to look at than this are in labels.csv alone: nobody looks through a page of them."""
+FIRST = 60
+"""Of the images to look at, so many have pictures before any other gallery has."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +117,19 @@ def _top(table: LabelTable, use: np.ndarray, key: str) -> tuple[int, np.ndarray]
     return len(rows), rows[order][:BETTER]
 
 
+def to_correct(table: LabelTable) -> np.ndarray:
+    """Rows of given labels that look wrong, the surest first."""
+    return _ranked(table, ~table.unlabelled)
+
+
 def to_review(table: LabelTable) -> np.ndarray:
-    """Rows of the images most worth a look, in the order of `review_rank`."""
-    waiting = np.flatnonzero(table.rank > 0)
-    return waiting[np.argsort(table.rank[waiting])][:REVIEW]
+    """Rows of the unlabelled images most worth a look, in the order of `review_rank`."""
+    return _ranked(table, table.unlabelled)[:REVIEW]
+
+
+def _ranked(table: LabelTable, use: np.ndarray) -> np.ndarray:
+    waiting = np.flatnonzero((table.rank > 0) & use)
+    return waiting[np.argsort(table.rank[waiting])]
 
 
 def reason(table: LabelTable, row: int) -> str:

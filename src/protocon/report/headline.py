@@ -1,5 +1,6 @@
 """What came out, in one sentence and a few numbers; where the truth is unknown it says so."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,9 +36,15 @@ def headline(record: Record, table: LabelTable | None) -> Headline:
     """Result and how sure it is."""
     test = collect.tested(record)
     truth = table.accuracy("refined") if table is not None else None
-    known = (_test_card(test), _truth_card(record, truth), _hidden_card(record), _agreement_card(record, table))
+    known = (
+        _audit_card(record),
+        _test_card(test),
+        _truth_card(record, truth),
+        *_triage_cards(record),
+        _held_out_card(record),
+        _agreement_card(record, table),
+    )
     cards = [card for card in known if card]
-    cards += _triage_cards(record)
     return Headline(_status(record), *_words(record, test, truth is not None or _sees_truth(record)), tuple(cards))
 
 
@@ -67,18 +74,20 @@ def _words(record: Record, test: collect.Tested | None, truth: bool) -> tuple[st
         )
     if truth:
         return (
-            f"There is no test set. The labels that {record.method} made{given} are held against the classes that the "
+            f"There is no test set. The labels that {record.method} made{given} are compared with the classes that the "
             "data set knows and the run did not see.",
             "These are images that the run learnt from: new ones may fare worse.",
         )
+    if audited(record):
+        return _audit_words(record)
     known = f" The run had {labelled:,} labels." if labelled else ""
-    if (checked := hidden_labels(record)) is not None:
+    if (checked := held_out(record)) is not None:
         found, hidden = checked["found"], checked["hidden"]
         low, high = wilson_interval(found / hidden, hidden)
         return (
-            f"{_UNKNOWN}{known} Hidden in turn, {found:,} of {hidden:,} were found again: {percent(found / hidden)} "
-            f"(95 % interval {100 * low:.0f} – {100 * high:.0f} %).",
-            f"{_HIDDEN} {_TO_KNOW_MORE}",
+            f"Each of your {hidden:,} labels was held out once and predicted from the others: {found:,} predictions "
+            f"agree, {percent(found / hidden)} (95 % interval {100 * low:.0f} – {100 * high:.0f} %).",
+            f"{_HELD_OUT} {_TO_KNOW_MORE}",
         )
     second = collect.curve(record, "agreement") is not None
     return f"{_UNKNOWN}{known}", f"{_AGREEMENT if second else _CONFIDENCE} {_TO_KNOW_MORE}"
@@ -92,15 +101,16 @@ _AGREEMENT = (
     "What can be told is how often classifier and cluster agree. Agreement is not accuracy: both learn from the same "
     "few labels and can be wrong together."
 )
-_HIDDEN = (
-    "So many labels in labels.csv may be expected to be right, if the labelled images are like the others. Images that "
-    "people choose to label are often clearer than the rest; on the other hand, the run itself had all of the labels."
+_HELD_OUT = (
+    "About as many labels in labels.csv may be expected to be right, if your labels are of images like the others. "
+    "They are no fair sample if you chose them: clear images make the figure too high, images from a list to look at "
+    "make it too low, even while the labels get better."
 )
 _CONFIDENCE = (
     "This method has no second opinion to compare the classifier with, and confidence is not accuracy: a network can "
     "be sure and wrong."
 )
-_TO_KNOW_MORE = "To know more, label some images and hold them out (data.test_fraction), or look at those below."
+_TO_KNOW_MORE = "For a fair estimate, answer for 30 images drawn at random: protocon audit."
 _CHANCE = (
     "The interval covers the chance in the choice of test images (Wilson). Other labels, or another seed, move the "
     "result too, often by more: protocon compare measures that."
@@ -126,37 +136,79 @@ def _truth_card(record: Record, truth: tuple[float, int] | None) -> Card | None:
     return None if seen is None else Card(percent(seen.last), "pseudo-labels right", "in the newest epoch")
 
 
-def hidden_labels(record: Record) -> dict[str, Any] | None:
-    """What hiding labels showed, as result.json has it; None where it was not tried."""
+def held_out(record: Record) -> dict[str, Any] | None:
+    """What holding out labels showed, as result.json has it; None where it was not tried."""
     checked = record.result.get("cross_check")
     return checked if isinstance(checked, dict) and checked.get("hidden") else None
 
 
-def _hidden_card(record: Record) -> Card | None:
-    checked = hidden_labels(record)
+def audited(record: Record) -> bool:
+    """Whether somebody answered for images drawn at random."""
+    return bool(record.audit.get("images"))
+
+
+def _audit_words(record: Record) -> tuple[str, str]:
+    low, high = record.audit["interval"]
+    return (
+        f"About {percent(float(record.audit['accuracy']))} of the labels are right (95 % interval {100 * low:.0f} – "
+        f"{100 * high:.0f} %), by a random audit of {record.audit['images']} images.",
+        "The interval covers the chance in which images were drawn. It is for the images of this folder: others may "
+        "fare worse.",
+    )
+
+
+def _audit_card(record: Record) -> Card | None:
+    if not audited(record):
+        return None
+    low, high = record.audit["interval"]
+    return Card(
+        percent(float(record.audit["accuracy"])),
+        "right, by random audit",
+        f"95 % interval {100 * low:.0f} – {100 * high:.0f} %; {record.audit['right']} of {record.audit['images']} "
+        f"answers agree; {record.audit['accepted_right']} of {record.audit['accepted']} accepted ones do",
+    )
+
+
+def comparison_caution(records: Sequence[Record]) -> str:
+    """Why figures of several runs cannot be compared; empty where they can."""
+    label_sets = {str(record.data.get("used", {}).get("labelled")) for record in records}
+    if len(label_sets) < 2 or not any(held_out(record) for record in records):
+        return ""
+    fair = sum(audited(record) for record in records)
+    text = (
+        "These runs had different labels. Held-out labels are then no fair comparison: labels from a list to look at "
+        "are harder than others, so that a better run can show a lower figure."
+    )
+    if fair == len(records):
+        return f"{text} Compare the random audits."
+    return f"{text} Compare random audits instead: protocon audit gives one to each run."
+
+
+def _held_out_card(record: Record) -> Card | None:
+    checked = held_out(record)
     if checked is None:
         return None
     found, hidden = int(checked["found"]), int(checked["hidden"])
     low, high = wilson_interval(found / hidden, hidden)
     return Card(
         percent(found / hidden),
-        "hidden labels found",
-        f"{found:,} of {hidden:,}, each hidden from one of {checked['groups']} more runs; 95 % interval "
-        f"{100 * low:.0f} – {100 * high:.0f} %; each in cross_check.csv",
+        "held-out labels agree",
+        f"{found:,} of {hidden:,}, each held out of one of {checked['groups']} more runs; 95 % interval "
+        f"{100 * low:.0f} – {100 * high:.0f} %; no fair sample if you chose them; each in cross_check.csv",
     )
 
 
 def _accepted_right(record: Record) -> str:
-    """How many of the accepted labels are right, as far as hidden labels tell."""
-    checked = hidden_labels(record)
+    """How many of the accepted labels are right, as far as held-out labels tell."""
+    checked = held_out(record)
     if checked is None:
         return "how many of them are right is not known"
     if checked["threshold"] is None:
         right, seen = checked["accepted_right_before"], checked["accepted_before"]
-        return f"none, since of {seen} hidden labels that were surely found only {right} were right"
+        return f"none, since of {seen} held-out labels with a sure prediction only {right} agreed"
     if not checked["accepted"]:
-        return "how many of them are right is not known: no hidden label was found surely enough"
-    return f"of {checked['accepted']} hidden labels that were as sure, {checked['accepted_right']} were right"
+        return "how many of them are right is not known: no held-out label has a sure prediction"
+    return f"of {checked['accepted']} held-out labels that were as sure, {checked['accepted_right']} agreed"
 
 
 def _agreement_card(record: Record, table: LabelTable | None) -> Card | None:
@@ -172,7 +224,8 @@ def _triage_cards(record: Record) -> list[Card]:
     if not isinstance(triage, dict):
         return []
     accepted, review = int(triage["accepted"]), int(triage["review"])
-    total = max(1, accepted + review)
+    unchecked = int(triage.get("unchecked") or 0)
+    total = max(1, accepted + review + unchecked)
     precision, checked = triage.get("accept_precision"), int(triage.get("accept_checked") or 0)
     if precision is None:
         right = _accepted_right(record)
@@ -181,14 +234,13 @@ def _triage_cards(record: Record) -> list[Card]:
         right = f"{percent(float(precision))} of them are right (95 % interval {100 * low:.1f} – {percent(high)})"
     finds = triage.get("review_finds")
     found = "" if finds is None else f"; {percent(float(finds))} of all wrong labels are among them"
-    cards = [
-        Card(
-            percent(accepted / total), "accepted", f"{accepted:,} of {accepted + review:,} unlabelled images; {right}"
-        ),
-        Card(f"{review:,}", "to look at", f"unsure or disputed, the most doubtful first in labels.csv{found}"),
-    ]
-    if triage.get("doubted_labels"):
-        cards.append(
-            Card(f"{triage['doubted_labels']:,}", "labels in doubt", "given labels that look like another class")
-        )
+    cards = []
+    if doubted := int(triage.get("doubted_labels") or 0):
+        cards.append(Card(f"{doubted:,}", "of your labels look wrong", "shown first, below"))
+    cards.append(
+        Card(f"{accepted:,}", "labels accepted", f"{percent(accepted / total)} of {total:,} unlabelled images; {right}")
+    )
+    if unchecked:
+        cards.append(Card(f"{unchecked:,}", "sure, but unchecked", "nothing tells how many of them are right"))
+    cards.append(Card(f"{review:,}", "to look at", f"unsure or disputed, the most doubtful first{found}"))
     return cards

@@ -22,9 +22,9 @@ class Record:
     asked: Row
     """Settings as asked for."""
     metrics: list[Row]
-    """One row an epoch."""
+    """One row per epoch."""
     classes: list[Row]
-    """Pseudo-label accuracy and purity by class, one row an epoch."""
+    """Pseudo-label accuracy and purity by class, one row per epoch."""
     warnings: list[Row]
     seconds: float
     """Time spent training so far."""
@@ -36,6 +36,8 @@ class Record:
     """Head of the split: dataset, size, rule, and how many images are labelled."""
     data: Row
     """Classes, counts, files that were skipped, and what `auto` chose and why."""
+    audit: Row
+    """What a person answered for images drawn at random, and the estimate from it."""
 
     @property
     def finished(self) -> bool:
@@ -91,6 +93,7 @@ def read_record(path: Path) -> Record:
         environment=_json(path / "env.json"),
         split={**split, "labelled": len(split.get("labelled", ()))} if split else {},
         data=_json(path / "data.json"),
+        audit=_json(path / "audit.json"),
     )
 
 

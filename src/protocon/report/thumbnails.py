@@ -10,14 +10,17 @@ from PIL import Image
 from protocon.data.imageset import ImageSet
 from protocon.errors import ProtoConError
 
-SIDE = 72
+SIDE = 144
 """Longest side in pixels; smaller images stay as they are."""
 _SMALL = 40
 """Up to this side PNG is as small as JPEG, and exact."""
 
 
 def thumbnails(images: ImageSet, names: Sequence[str], *, budget: int, side: int = SIDE) -> dict[str, str]:
-    """A data URI for each name that the set has and that can be read, in their order until `budget` bytes are used."""
+    """A data URI for each name that the set has, in their order until `budget` bytes are used.
+
+    It is empty for an image that cannot be read; names for which the bytes did not suffice are left out.
+    """
     wanted = set(names)
     places = {name: position for position, name in enumerate(images.ids) if name in wanted}
     found: dict[str, str] = {}
@@ -28,7 +31,8 @@ def thumbnails(images: ImageSet, names: Sequence[str], *, budget: int, side: int
         try:
             pixels = images.read(np.array([places[name]]))[0].numpy()
         except (ProtoConError, OSError):
-            continue  # gone or damaged since; the page shows its name alone
+            found[name] = ""  # gone or damaged since; the page shows its name alone
+            continue
         found[name] = data_uri(pixels, side=side)
         used += len(found[name])
     return found
@@ -40,5 +44,5 @@ def data_uri(pixels: np.ndarray, *, side: int = SIDE) -> str:
     image.thumbnail((side, side), Image.Resampling.LANCZOS)
     content = io.BytesIO()
     kind = "png" if max(image.size) <= _SMALL else "jpeg"
-    image.save(content, format=kind, **({"optimize": True} if kind == "png" else {"quality": 80}))
+    image.save(content, format=kind, **({"optimize": True} if kind == "png" else {"quality": 78}))
     return f"data:image/{kind};base64,{base64.b64encode(content.getvalue()).decode()}"
