@@ -75,6 +75,11 @@ def test_the_reference_has_type_default_and_meaning() -> None:
     assert type_name(bool) == "true or false"
 
 
+def test_every_setting_has_a_meaning() -> None:
+    blank = [f"{title}: {row.key}" for title, _, model in sections() for row in settings_of(model) if not row.meaning]
+    assert blank == []
+
+
 def test_every_public_name_is_in_the_api_reference(site: Path) -> None:
     import protocon
 

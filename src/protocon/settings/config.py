@@ -24,7 +24,7 @@ class DataConfig(_Section):
     """What to learn from."""
 
     name: str = "digits"
-    """A name of DATASETS."""
+    """Data source, a name of `DATASETS`."""
     root: Path | None = None
     """Folder or file with the data."""
     labels: Path | None = None
@@ -44,12 +44,12 @@ class DataConfig(_Section):
     image_size: int | Auto = "auto"
     """Side of the images that the network sees."""
     storage: Literal["auto", "memory", "stream"] = "auto"
-    """Hold all images as bytes on the device, or decode them again in every epoch."""
+    """Keep all images on the device as bytes, or decode them again in every epoch."""
     grey: bool = False
     """Decode image files to one channel."""
     bad_files: Literal["auto", "error", "skip"] = "auto"
     """An image file that cannot be decoded stops the run before training, or is left out and reported. auto: left out
-    of one's own images, an error in a named benchmark."""
+    of your own images, an error in a named benchmark."""
     workers: int | Auto = "auto"
     """Processes that decode streamed images."""
 
@@ -62,17 +62,17 @@ class ViewsConfig(_Section):
     strong: Literal["auto", "randaugment", "simclr"] = "auto"
     """RandAugment with cutout, or SimCLR's colours, blur and crops."""
     flip: bool | Auto = "auto"
-    """Mirror images; auto asks the data set (not for digits)."""
+    """Mirror images; auto depends on the data set (digits are not mirrored)."""
     engine: Literal["auto", "torch", "numba"] = "auto"
-    """Who makes views on a CPU: torch, or compiled kernels (`pip install protocon[fast]`), which are several times
+    """What computes views on a CPU: torch, or compiled kernels (`pip install protocon[fast]`), which are several times
     faster for large images."""
     crop_scale: Annotated[float, Field(gt=0, le=1)] | Auto = "auto"
     """Smallest share of the image's area that a weak crop keeps; auto is 0.2, and 0.5 for a frozen encoder, which
-    cannot learn to tell things by their details."""
+    cannot adapt to details."""
     translate: float = Field(default=0.125, ge=0, lt=0.5)
     """Largest shift as a share of the side."""
     operations: int = Field(default=2, ge=0)
-    """RandAugment: operations an image."""
+    """RandAugment: operations per image."""
     operation_probability: float = Field(default=0.5, ge=0, le=1)
     """RandAugment: how often a drawn operation is applied."""
     cutout: float = Field(default=0.5, ge=0, le=1)
@@ -88,7 +88,7 @@ class ViewsConfig(_Section):
     strong_dropout: float = Field(default=0.3, ge=0, lt=1)
     """Embeddings: the same for the strong view."""
     cached_weak: Annotated[int, Field(ge=0)] | Auto = "auto"
-    """Frozen encoder: moved or cropped views of every image that are computed and kept, besides the clean one; auto by
+    """Frozen encoder: shifted or cropped views of every image that are cached besides the clean one; auto depends on
     the number of images. Strong views are drawn from these and the next, with noise and dropout on top; the weak view
     is the clean one with noise."""
     cached_strong: Annotated[int, Field(ge=0)] | Auto = "auto"
@@ -110,7 +110,7 @@ class NetworkConfig(_Section):
     weights_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
     """Digest of that file, recorded when a run starts; a resumed run refuses any other file."""
     frozen: bool = False
-    """Leave the encoder's weights as they are: features of several views of every image are computed once and kept on
+    """Keep the encoder's weights unchanged: features of several views of every image are computed once and kept on
     disk, and only the heads train. Minutes instead of hours; needs pretrained weights."""
     pooled_blocks: Annotated[int, Field(ge=0)] | Auto = "auto"
     """Frozen EfficientNet: how many of its last blocks stand beside its features, mean-pooled. They know textures and
@@ -127,8 +127,8 @@ class NetworkConfig(_Section):
     projection_dim: int | Auto = "auto"
     """d: 64 for small images, 128 for large ones."""
     projector_norm: bool = True
-    """BatchNorm between the projector's two layers: without it projections start in a narrow cone, and clusters say
-    nothing for the first epochs."""
+    """BatchNorm between the projector's two layers: without it projections start in a narrow cone, and clusters are
+    of no use in the first epochs."""
     norm_momentum: float = Field(default=0.1, gt=0, le=1)
     """BatchNorm's momentum in wide ResNets; FixMatch's very long runs use 0.001."""
 
@@ -137,7 +137,7 @@ class OptimConfig(_Section):
     """Optimiser and length of training."""
 
     batch_size: Annotated[int, Field(ge=1)] | Auto = "auto"
-    """B: labelled images a step, over all processes."""
+    """B: labelled images per step, over all processes."""
     mu: int = Field(default=7, ge=1)
     """μ: unlabelled images per labelled one in a step."""
     epochs: Annotated[int, Field(ge=1)] | Auto = "auto"
@@ -145,44 +145,49 @@ class OptimConfig(_Section):
     total_steps: int | None = Field(default=None, ge=1)
     """Optimiser steps instead of epochs (rounded up to whole passes)."""
     time_budget: Annotated[float, BeforeValidator(parse_duration), Field(gt=0)] | None = None
-    """Seconds, or text such as 90s, 20m or 2h. Where epochs is auto, a few steps are timed before training, and as many
-    epochs are trained as fit."""
+    """Seconds, or text such as 90s, 20m or 2h. Where epochs is auto, a few steps are timed before training, and
+    training runs for as many epochs as fit."""
     lr: Annotated[float, Field(gt=0)] | Auto = "auto"
-    """The paper's is 0.03; auto doubles it where there are only a few thousand steps."""
+    """Learning rate. The paper's is 0.03; auto doubles it where there are only a few thousand steps."""
     momentum: float = Field(default=0.9, ge=0, lt=1)
+    """Momentum of SGD."""
     nesterov: bool = True
+    """Nesterov's form of the momentum."""
     weight_decay: float = Field(default=5e-4, ge=0)
-    """Not applied to biases and normalisation."""
+    """Weight decay; not applied to biases and normalisation."""
     ema: float = Field(default=0.999, ge=0, lt=1)
     """Decay of the averaged weights, after a ramp."""
     accumulate: int = Field(default=1, ge=1)
-    """Parts that a step is computed in, one after the other, to save memory; gradients add up to those of one pass."""
+    """Number of parts in which a step is computed, to save memory; gradients add up to those of one pass."""
 
 
 class RunSettings(_Section):
     """Where and how to run."""
 
     seed: int = Field(default=0, ge=0)
+    """Decides every random draw: labels, views, order of the images, initial weights."""
     accelerator: str = "auto"
     """cpu, cuda, mps or auto."""
     precision: str = "32-true"
-    """As Fabric names it: 32-true, bf16-mixed, 16-mixed, 64-true."""
+    """Numerical precision, by Lightning Fabric's name: 32-true, bf16-mixed, 16-mixed, 64-true."""
     compile: bool = False
-    """Compile the network with torch.compile: a minute or more before the first step, shorter steps then."""
+    """Compile the network with torch.compile: a minute or more before the first step, then faster steps."""
     eval_every: int = Field(default=1, ge=1)
     """Epochs between evaluations; the last ten are always evaluated."""
     eval_batch_size: int = Field(default=512, ge=1)
+    """Images per batch in evaluation and prediction."""
     checkpoint_every: int = Field(default=1, ge=1)
     """Epochs between checkpoints; the last epoch always has one."""
     checkpoint_minutes: float | None = Field(default=10.0, gt=0)
-    """Within an epoch, a checkpoint after so many minutes without one; null for none."""
+    """Within an epoch, write a checkpoint after this many minutes without one; null for never."""
     tensorboard: bool = True
+    """Write TensorBoard logs into the run folder."""
     report: bool = True
     """Draw report.html at the end; `protocon report` does it later."""
     cross_check: Annotated[int, Field(ge=2, le=20)] | Literal[0] | Auto = "auto"
-    """Groups that the given labels are dealt into, each of which is hidden from one more run to see whether it is found
-    again; 0 is none. auto is 4 on a frozen encoder with labels of one's own, where a run is cheap, and 10 of up to
-    2,000 images."""
+    """Number of groups into which the given labels are divided; each group is held out from one additional run, to see
+    whether it predicts them. 0 is none. auto is 4 on a frozen encoder with your own labels, where a run is cheap, and
+    10 for up to 2,000 images."""
     cache: Path | None = None
     """Folder for features of frozen encoders, computed once for all runs; by default the user's cache folder."""
     sync_batchnorm: bool = True
