@@ -63,6 +63,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name != TRAINS])
 def test_examples_print_what_they_say(name: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place / "cache"))
     for test in EXAMPLES[name]:
         assert test.examples
         check(test)

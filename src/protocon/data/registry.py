@@ -35,10 +35,11 @@ OWN = ("folder", "imagefolder", "metadata", "hf", "arrays")
 DATASETS: dict[str, Source]
 """Every data source by its name.
 
->>> from protocon import DATASETS
->>> from protocon.data.source_options import SourceOptions
->>> len(DATASETS["digits"](SourceOptions()).train)
-1397
+Examples:
+    >>> from protocon import DATASETS
+    >>> from protocon.data.source_options import SourceOptions
+    >>> len(DATASETS["digits"](SourceOptions()).train)
+    1397
 """
 
 

@@ -67,16 +67,6 @@ def fit(
 ) -> dict[str, Any]:
     """Train as configured and return the run's summary.
 
-    Two epochs on drawn digits, into a folder below `runs`:
-
-    >>> from protocon import build_config, fit
-    >>> data = {"name": "digits", "labels_per_class": 2, "image_size": 8}
-    >>> short = ["epochs=2", "batch_size=32", "report=false", "tensorboard=false"]
-    >>> config = build_config(settings={"data": data}, overrides=short)
-    >>> result = fit(config, out="runs", name="digits")
-    >>> result["method"], result["epochs"], result["test_accuracy"] > 0.1
-    ('protocon', 2, True)
-
     Args:
         config: settings, `auto` allowed.
         out: folder that holds run folders.
@@ -85,6 +75,17 @@ def fit(
         accept_changes: continue although settings differ from those that the run began with, where that makes sense.
         console: where progress goes; standard error by default.
         bundle: the data of the config, if already loaded.
+
+    Examples:
+        Two epochs on drawn digits, into a folder below `runs`:
+
+        >>> from protocon import build_config, fit
+        >>> data = {"name": "digits", "labels_per_class": 2, "image_size": 8}
+        >>> short = ["epochs=2", "batch_size=32", "report=false", "tensorboard=false"]
+        >>> config = build_config(settings={"data": data}, overrides=short)
+        >>> result = fit(config, out="runs", name="digits")
+        >>> result["method"], result["epochs"], result["test_accuracy"] > 0.1
+        ('protocon', 2, True)
     """
     started = time.monotonic()
     fabric = build_fabric(config)

@@ -42,16 +42,6 @@ class ProtoConClassifier(
 
     A parameter that is None follows from the data or the method, as in `protocon train`.
 
-    15 labels, 163 samples without one:
-
-    >>> from protocon import ProtoConClassifier
-    >>> from sklearn.datasets import load_wine
-    >>> X, y = load_wine(return_X_y=True)
-    >>> labels = [value if number % 12 == 0 else -1 for number, value in enumerate(y)]
-    >>> classifier = ProtoConClassifier(epochs=20).fit(X, labels)
-    >>> bool((classifier.transduction_ == y).mean() > 0.8)
-    True
-
     Args:
         method: any of `protocon.METHODS`.
         alpha: weight of the classifier's opinion against the neighbourhood's.
@@ -75,6 +65,17 @@ class ProtoConClassifier(
         n_iter_: epochs trained.
         n_features_in_: length of a feature vector, or values of an image.
         run_: the trained network with its settings, as `protocon.load_run` gives it.
+
+    Examples:
+        15 labels, 163 samples without one:
+
+        >>> from protocon import ProtoConClassifier
+        >>> from sklearn.datasets import load_wine
+        >>> X, y = load_wine(return_X_y=True)
+        >>> labels = [value if number % 12 == 0 else -1 for number, value in enumerate(y)]
+        >>> classifier = ProtoConClassifier(epochs=20).fit(X, labels)
+        >>> bool((classifier.transduction_ == y).mean() > 0.8)
+        True
     """
 
     def __init__(

@@ -14,17 +14,18 @@ from protocon.runs.trained import load_run
 def export_run(run: str | Path, *, file_format: str = "onnx", out: str | Path | None = None) -> dict[str, Any]:
     """Write the trained network of a run to one file that includes its pre-processing, and return a summary.
 
-    With the run of the example of `fit`:
-
-    >>> from protocon import export_run
-    >>> done = export_run("runs/digits", file_format="safetensors", out="digits.safetensors")
-    >>> done["verified"], done["file"]
-    (True, 'digits.safetensors')
-
     Args:
         run: run folder, or a model.safetensors.
         file_format: onnx, safetensors or torchscript.
         out: the file; by default `model.onnx` (…) in the run folder. Never overwritten.
+
+    Examples:
+        With the run of the example of `fit`:
+
+        >>> from protocon import export_run
+        >>> done = export_run("runs/digits", file_format="safetensors", out="digits.safetensors")
+        >>> done["verified"], done["file"]
+        (True, 'digits.safetensors')
     """
     if file_format not in FORMATS:
         raise ConfigError(f"unknown format {file_format!r}; expected one of {', '.join(FORMATS)}")

@@ -27,6 +27,21 @@ def label(
 
     Returns:
         The running server: `url`, `labels()`, `stop()`.
+
+    Examples:
+        Two pictures, and nothing labelled yet:
+
+        >>> from pathlib import Path
+        >>> from PIL import Image
+        >>> from protocon import label
+        >>> folder = Path("pictures")
+        >>> folder.mkdir()
+        >>> for name in ("black", "white"):
+        ...     Image.new("RGB", (32, 32), name).save(folder / f"{name}.png")
+        >>> page = label(folder, classes=["cat", "dog"])
+        >>> page.url.startswith("http://127.0.0.1:"), page.labels()
+        (True, {})
+        >>> page.stop()
     """
     labeller = Labeller(
         Path(folder), classes=classes, settings=settings, who=who, out=Path(out), port=port, framed=True

@@ -29,9 +29,10 @@ METHOD_NAMES = tuple(_TABLE)
 METHODS: dict[str, type["Method"]]
 """Every method by its name; each is a class, with its settings in `Config`.
 
->>> from protocon import METHODS
->>> METHODS["fixmatch"].Config().threshold
-0.95
+Examples:
+    >>> from protocon import METHODS
+    >>> METHODS["fixmatch"].Config().threshold
+    0.95
 """
 
 __all__ = ["METHODS", "METHOD_NAMES", "Method", "MethodConfig", "Problem", "Samples"]

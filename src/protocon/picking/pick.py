@@ -40,20 +40,7 @@ def pick(
     """Pick the images that are most worth labelling, the most useful first.
 
     Without labels, those that together cover all images best. With labels, those that cover best what a quick model,
-    trained on the labels, is unsure of. The same inputs give the same picks. On 1,797 drawn digits:
-
-    >>> import protocon
-    >>> from sklearn.datasets import load_digits
-    >>> digits = load_digits()
-    >>> picks = protocon.pick(digits.data, n=20)
-    >>> len(picks), sum(pick.stands_for for pick in picks)
-    (20, 1797)
-    >>> labels = [-1] * 1797
-    >>> for pick in picks:
-    ...     labels[pick.index] = int(digits.target[pick.index])
-    >>> more = protocon.pick(digits.data, n=5, labels=labels)
-    >>> any(pick.index in {first.index for first in picks} for pick in more)
-    False
+    trained on the labels, is unsure of. The same inputs give the same picks.
 
     Args:
         images: a folder or zip of images, which a frozen encoder looks at; or features (N, D).
@@ -64,6 +51,22 @@ def pick(
         settings: of the encoder as `key=value`, as `protocon train` takes them; for a folder.
         seed: draws which images may be picked where there are thousands.
         console: a rich console for progress; standard error by default.
+
+    Examples:
+        On 1,797 drawn digits:
+
+        >>> import protocon
+        >>> from sklearn.datasets import load_digits
+        >>> digits = load_digits()
+        >>> picks = protocon.pick(digits.data, n=20)
+        >>> len(picks), sum(pick.stands_for for pick in picks)
+        (20, 1797)
+        >>> labels = [-1] * 1797
+        >>> for pick in picks:
+        ...     labels[pick.index] = int(digits.target[pick.index])
+        >>> more = protocon.pick(digits.data, n=5, labels=labels)
+        >>> any(pick.index in {first.index for first in picks} for pick in more)
+        False
     """
     if n < 1:
         raise ConfigError(f"n is {n}; expected 1 or more")

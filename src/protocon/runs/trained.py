@@ -78,15 +78,16 @@ class TrainedRun:
 def load_run(path: str | Path) -> TrainedRun:
     """Load the trained network of a run folder, or of its model.safetensors.
 
-    With the run of the example of `fit`:
+    Examples:
+        With the run of the example of `fit`:
 
-    >>> import torch
-    >>> from protocon import load_run
-    >>> run = load_run("runs/digits")
-    >>> run.class_names[:3], run.shape
-    (('0', '1', '2'), (1, 8, 8))
-    >>> run.predict_proba(torch.zeros(2, 1, 8, 8, dtype=torch.uint8)).shape
-    torch.Size([2, 10])
+        >>> import torch
+        >>> from protocon import load_run
+        >>> run = load_run("runs/digits")
+        >>> run.class_names[:3], run.shape
+        (('0', '1', '2'), (1, 8, 8))
+        >>> run.predict_proba(torch.zeros(2, 1, 8, 8, dtype=torch.uint8)).shape
+        torch.Size([2, 10])
     """
     file = Path(path)
     if file.is_dir():

@@ -199,11 +199,12 @@ class RunSettings(_Section):
 class RunConfig(_Section):
     """All settings of a run, checked and immutable; `build_config` makes one.
 
-    >>> from protocon import RunConfig
-    >>> RunConfig().optim.mu
-    7
-    >>> RunConfig(method_name="fixmatch").method.threshold
-    0.95
+    Examples:
+        >>> from protocon import RunConfig
+        >>> RunConfig().optim.mu
+        7
+        >>> RunConfig(method_name="fixmatch").method.threshold
+        0.95
     """
 
     data: DataConfig = DataConfig()
@@ -290,19 +291,20 @@ def build_config(
 ) -> RunConfig:
     """Settings of a run: a recipe, then nested settings, then `key=value` overrides, checked.
 
-    >>> from protocon import build_config
-    >>> data = {"name": "digits", "labels_per_class": 2}
-    >>> config = build_config(settings={"data": data}, overrides=["alpha=0.7", "optim.lr=0.1"])
-    >>> config.method.alpha, config.optim.lr, config.data.labels_per_class
-    (0.7, 0.1, 2)
-    >>> build_config(overrides=["treshold=0.9"])
-    Traceback (most recent call last):
-    protocon.errors.ConfigError: unknown setting 'treshold'; did you mean threshold?
-
     Args:
         recipe: name of a recipe or path of a YAML file.
         settings: nested settings, section by section.
         overrides: `key=value` texts.
+
+    Examples:
+        >>> from protocon import build_config
+        >>> data = {"name": "digits", "labels_per_class": 2}
+        >>> config = build_config(settings={"data": data}, overrides=["alpha=0.7", "optim.lr=0.1"])
+        >>> config.method.alpha, config.optim.lr, config.data.labels_per_class
+        (0.7, 0.1, 2)
+        >>> build_config(overrides=["treshold=0.9"])
+        Traceback (most recent call last):
+        protocon.errors.ConfigError: unknown setting 'treshold'; did you mean threshold?
     """
     values = merge(read_recipe(recipe) if recipe else {}, settings or {})
     if "method_name" not in values and "method" not in values and _is_frozen(values, overrides):
