@@ -33,14 +33,16 @@ from rich.console import Console
 from sklearn.linear_model import LogisticRegression
 from sklearn.semi_supervised import LabelSpreading
 
+from protocon.augment.clean import CLEAN
 from protocon.base.draws import permutation
 from protocon.data.files.decode import decode_image
 from protocon.data.imageset import ArrayImages
-from protocon.engine.setup.encode import cached_views
-from protocon.engine.setup.session import prepare
-from protocon.engine.setup.view_factory import CLEAN, image_views
+from protocon.engine.setup.encode import build_frozen, cached_views
+from protocon.engine.setup.session import settle
+from protocon.engine.setup.view_factory import image_views
 from protocon.networks.frozen import FrozenFeatures
 from protocon.networks.packaged import PACKAGED
+from protocon.runs.run_data import load_data
 from protocon.runs.trained import load_run
 from protocon.settings.config import build_config
 
@@ -161,9 +163,7 @@ def clean_features(folder: Folder, options: argparse.Namespace) -> Clean:
         },
         overrides=[text for text in options.setting if text.startswith("views.")],
     )
-    session = prepare(settings)
-    if session.frozen is None:
-        raise SystemExit("the encoder is not frozen")
+    session = settle(settings, load_data(settings))
     train, names = session.bundle.train, session.bundle.train.class_names
     pixels = []
     for path in folder.test:
@@ -171,7 +171,7 @@ def clean_features(folder: Folder, options: argparse.Namespace) -> Clean:
             pixels.append(decode_image(file, size=options.size, name=str(path)))
     classes = np.array([names.index(label) for label in folder.test_truth])
     unseen = ArrayImages(torch.stack(pixels), classes, names, name="unseen")
-    encoder = session.frozen.to(torch.device("cpu"))
+    encoder = build_frozen(session.config, session.bundle).to(torch.device("cpu"))
     cache, console = options.work.resolve() / "cache", Console(stderr=True)
     views = image_views(session.config, shape=train.shape)
     rows, tested = (

@@ -159,7 +159,9 @@ def test_auto_fills_every_setting_with_a_reason() -> None:
     assert resolved.config.views.flip is False
     assert resolved.reasons["network.encoder"].startswith("wrn-10-1")
     assert (resolved.steps_per_epoch, resolved.total_epochs) == (13, 100)
-    assert resolve_auto(build_config(), shape=(640,), flip=False, unlabelled=1377).config.network.encoder == ("mlp-512")
+    assert resolve_auto(
+        build_config(), shape=(640,), flip=False, unlabelled=1377, classes=10
+    ).config.network.encoder == ("mlp-512")
 
 
 def test_own_images_on_a_cpu_get_what_a_cpu_can_train() -> None:
@@ -195,12 +197,14 @@ def test_other_time_budgets_are_refused(text: str) -> None:
 
 def test_classes_count_as_balanced_where_labels_were_drawn_per_class() -> None:
     for override, expected in (("labels_per_class=4", "dual"), ("labels_percent=10", "mean")):
-        resolved = resolve_auto(build_config(overrides=[override]), shape=(3, 32, 32), flip=True, unlabelled=2240)
+        resolved = resolve_auto(
+            build_config(overrides=[override]), shape=(3, 32, 32), flip=True, unlabelled=2240, classes=10
+        )
         assert protocon_settings(resolved.config).alignment == expected
     assert protocon_settings(build_config(recipe="paper-cifar10")).alignment == "mean"
 
 
 def test_total_steps_become_whole_passes() -> None:
     config = build_config(overrides=["total_steps=100", "batch_size=32", "mu=7"])
-    resolved = resolve_auto(config, shape=(3, 32, 32), flip=True, unlabelled=2240)
+    resolved = resolve_auto(config, shape=(3, 32, 32), flip=True, unlabelled=2240, classes=10)
     assert (resolved.steps_per_epoch, resolved.total_epochs) == (10, 10)

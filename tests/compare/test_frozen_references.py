@@ -8,7 +8,7 @@ import torch
 
 from protocon.compare.cells import Job, run_reference
 from protocon.compare.request import Cell, Request, build_request
-from protocon.engine.setup.encode import clean_features
+from protocon.engine.setup.encode import FeatureInputs, clean_features
 from protocon.engine.setup.session import prepare
 from protocon.references import REFERENCES, Task, reference_accuracy
 from tests.engine.runs import quiet
@@ -35,9 +35,9 @@ def test_references_learn_from_what_the_encoder_says_of_clean_images(
 ) -> None:
     config = request_on_features.config(CELL)
     session = prepare(config)
-    bundle = clean_features(session, quiet(), torch.device("cpu"))
-    assert session.frozen is not None
-    encoder = session.frozen
+    bundle = clean_features(session.settled, quiet(), torch.device("cpu"))
+    assert isinstance(session.inputs, FeatureInputs)
+    encoder = session.inputs.encoder
     images = session.bundle.train.read(np.arange(120)).float() / 255
     with torch.no_grad():
         expected = encoder.module((images - encoder.mean[:, None, None]) / encoder.std[:, None, None])

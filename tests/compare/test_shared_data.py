@@ -17,8 +17,8 @@ from protocon.compare.request import Cell, Request, build_request
 from protocon.data.imageset import ArrayImages, DataBundle, DataHints, FeatureArray
 from protocon.data.shared_bundle import share
 from protocon.engine.run import fit
-from protocon.engine.setup.session import load_data
 from protocon.features.key import images_digest
+from protocon.runs.run_data import load_data
 from tests.engine.runs import quiet
 from tests.features.tiny import NAME, SIDE, save_weights, striped_images, tiny_images
 

@@ -15,8 +15,8 @@ from protocon.data.labels.similar_names import similar_classes
 from protocon.data.recognise import recognise
 from protocon.data.registry import DATASETS
 from protocon.data.source_options import SourceOptions
-from protocon.engine.labelling.label_files import LABEL_COLUMNS
 from protocon.errors import DataError
+from protocon.runs.layout import LABEL_COLUMNS
 from tests.data.images import gradient, save_png
 from tests.report.folders import OLD_COLUMNS, label, write_labels, write_table
 

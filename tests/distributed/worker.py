@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from protocon.base import distributed
 from protocon.cli import main as protocon
 from protocon.data.imageset import FeatureArray
-from protocon.engine.loop.metrics import predict_set
 from protocon.engine.loop.trainer import Trainer
 from protocon.errors import TrainingError
+from protocon.runs.predict_set import predict_set
 from protocon.types import Outputs
 from tests.distributed.cases import CASES, NORMS, STEPS_PER_EPOCH, arguments_of, config_of, double, train
 from tests.distributed.norms import as_slice, layers

@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from protocon.engine.planning.budget import LEAST_EPOCHS, Speed, choose_epochs, measure, within_budget
 from protocon.engine.run import fit
-from protocon.engine.setup.budget import LEAST_EPOCHS, Speed, choose_epochs, measure, within_budget
+from protocon.engine.setup.encode import outline
 from protocon.engine.setup.fabric import build_fabric
-from protocon.engine.setup.session import Session, prepare
+from protocon.engine.setup.session import build, prepare, settle
+from protocon.engine.setup.settled import Settled
 from protocon.errors import ConfigError
+from protocon.runs.run_data import load_data
 from tests.engine.runs import quiet, small_config
 
 
@@ -26,8 +29,13 @@ class FakeClock:
 
 
 @pytest.fixture(scope="module")
-def session() -> Session:
-    return prepare(small_config("time_budget=20m", method="fixmatch"))
+def settled() -> Settled:
+    return settle_small("time_budget=20m")
+
+
+def settle_small(*overrides: str) -> Settled:
+    config = small_config(*overrides, method="fixmatch")
+    return settle(config, load_data(config))
 
 
 def test_epochs_fill_the_time_that_is_left() -> None:
@@ -38,17 +46,17 @@ def test_epochs_fill_the_time_that_is_left() -> None:
     assert speed.epochs_within(5, 10) == 0
 
 
-def test_the_choice_says_why(session: Session) -> None:
-    per_epoch, usual = session.resolved.steps_per_epoch, session.resolved.total_epochs
+def test_the_choice_says_why(settled: Settled) -> None:
+    per_epoch, usual = settled.resolved.steps_per_epoch, settled.resolved.total_epochs
     speed = Speed(step=0.1, epoch=0.0, once=0.0)
     fitting = 0.1 * per_epoch * 30
-    epochs, reason = choose_epochs(speed, session, budget=fitting / 0.9, left=fitting + 1e-6)
+    epochs, reason = choose_epochs(speed, settled, budget=fitting / 0.9, left=fitting + 1e-6)
     assert epochs == 30
     assert "0.1 s a step" in reason
-    epochs, reason = choose_epochs(speed, session, budget=1e6, left=0.9e6)
+    epochs, reason = choose_epochs(speed, settled, budget=1e6, left=0.9e6)
     assert epochs == 8 * usual
     assert "the most that a budget chooses" in reason
-    epochs, reason = choose_epochs(speed, session, budget=3.0, left=2.0)
+    epochs, reason = choose_epochs(speed, settled, budget=3.0, left=2.0)
     assert epochs < LEAST_EPOCHS
     for advice in ("--frozen", "--image-size", "--encoder", "--epochs", "Allow"):
         assert advice in reason
@@ -67,11 +75,13 @@ def test_steps_are_timed_by_the_clock() -> None:
 
 def test_a_fitted_session_is_that_of_its_epochs() -> None:
     config = small_config("time_budget=2m", method="fixmatch")
-    fitted = within_budget(config, prepare(config), build_fabric(config), quiet(), started=0.0, clock=FakeClock(0.02))
+    asked = settle_small("time_budget=2m")
+    fitted = within_budget(config, asked, build_fabric(config), quiet(), started=0.0, clock=FakeClock(0.02))
     epochs = fitted.resolved.total_epochs
-    assert epochs != prepare(config).resolved.total_epochs
+    assert epochs != asked.resolved.total_epochs
     plain = prepare(small_config(f"epochs={epochs}", method="fixmatch"))
-    for mine, theirs in zip(fitted.network.parameters(), plain.network.parameters(), strict=True):
+    session = build(fitted, outline(fitted))
+    for mine, theirs in zip(session.network.parameters(), plain.network.parameters(), strict=True):
         assert (mine == theirs).all()
     assert fitted.config.optim.lr == plain.config.optim.lr
     assert "a step" in fitted.resolved.reasons["optim.epochs"]
@@ -85,8 +95,8 @@ def test_a_budget_that_is_too_small_is_refused_before_training(tmp_path: Path) -
 
 def test_epochs_that_were_asked_for_win() -> None:
     config = small_config("time_budget=1s", "epochs=7")
-    session = prepare(config)
-    assert within_budget(config, session, build_fabric(config), quiet(), started=0.0) is session
+    settled = settle(config, load_data(config))
+    assert within_budget(config, settled, build_fabric(config), quiet(), started=0.0) is settled
 
 
 def test_a_real_run_keeps_to_its_budget_and_repeats(tmp_path: Path) -> None:

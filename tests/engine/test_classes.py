@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from protocon.engine.labelling.class_stats import class_row, cluster_facts
+from protocon.engine.loop.class_stats import class_row, cluster_facts
 
 NAMES = ("ant", "bee", "cow")
 TRUTH = np.array([0, 0, 0, 1, 1, -1, 0])

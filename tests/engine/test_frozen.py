@@ -10,16 +10,16 @@ from PIL import Image
 from rich.console import Console
 from safetensors.torch import load_file
 
+from protocon.augment.clean import CLEAN
 from protocon.augment.fused import kernels
 from protocon.data.imageset import ArrayImages
 from protocon.engine.loop import saver as saving
 from protocon.engine.loop.checkpoint import save_checkpoint
+from protocon.engine.planning.budget import Speed, choose_epochs
+from protocon.engine.planning.preview import describe_plan
 from protocon.engine.run import fit
-from protocon.engine.setup.budget import Speed, choose_epochs
-from protocon.engine.setup.encode import cached_views
-from protocon.engine.setup.preview import describe_plan
+from protocon.engine.setup.encode import FeatureInputs, cached_views
 from protocon.engine.setup.session import prepare
-from protocon.engine.setup.view_factory import CLEAN
 from protocon.errors import ConfigError
 from protocon.features.extract import FrozenEncoder
 from protocon.methods import METHODS
@@ -251,8 +251,8 @@ def test_frozen_alone_means_the_installed_weights(place: Path) -> None:
     assert session.config.network.encoder == chosen.encoder
     assert session.config.network.weights is not None
     assert "ImageNet weights are installed" in session.resolved.reasons["network.encoder"]
-    assert session.frozen is not None
-    stem = next(iter(session.frozen.module.state_dict().values()))
+    assert isinstance(session.inputs, FeatureInputs)
+    stem = next(iter(session.inputs.encoder.module.state_dict().values()))
     assert any(
         t.shape == stem.shape and torch.equal(t, stem)
         for t in read_weights(locate(session.config.network.weights)).values()
@@ -277,7 +277,7 @@ def test_a_budget_trains_no_longer_than_usual(place: Path) -> None:
     given = config_for(place)
     optim = given.optim.model_copy(update={"epochs": "auto"})
     session = prepare(given.model_copy(update={"optim": optim}))
-    epochs, reason = choose_epochs(Speed(step=0.01, epoch=0.0, once=0.0), session, budget=1e5, left=1e5)
+    epochs, reason = choose_epochs(Speed(step=0.01, epoch=0.0, once=0.0), session.settled, budget=1e5, left=1e5)
     assert epochs == session.resolved.total_epochs
     assert "surer of its mistakes" in reason
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from protocon.errors import RunError
-from protocon.runs.lock import LOCK_FILE, locked, started
+from protocon.runs.layout import LOCK
+from protocon.runs.lock import locked, started
 
 HOLD = """
 import sys
@@ -45,7 +46,7 @@ def end(process: "subprocess.Popen[str]") -> None:
 def test_a_living_process_keeps_others_out_and_a_killed_one_does_not(
     tmp_path: Path, holder: "subprocess.Popen[str]"
 ) -> None:
-    content = json.loads((tmp_path / LOCK_FILE).read_text())
+    content = json.loads((tmp_path / LOCK).read_text())
     assert content == {"pid": holder.pid, "host": socket.gethostname(), "started": started(holder.pid)}
     with pytest.raises(RunError, match=f"in use by process {holder.pid}"), locked(tmp_path, print):
         pass
@@ -53,11 +54,11 @@ def test_a_living_process_keeps_others_out_and_a_killed_one_does_not(
     end(holder)
     said: list[str] = []
     with locked(tmp_path, said.append):
-        assert json.loads((tmp_path / LOCK_FILE).read_text())["pid"] == os.getpid()
+        assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
     assert len(said) == 1
     assert f"process {holder.pid}" in said[0]
     assert "taking over" in said[0]
-    assert not (tmp_path / LOCK_FILE).exists()
+    assert not (tmp_path / LOCK).exists()
 
 
 def test_a_process_that_ends_well_leaves_nothing(tmp_path: Path, holder: "subprocess.Popen[str]") -> None:
@@ -85,7 +86,7 @@ def test_where_the_file_system_has_no_locks_the_process_itself_is_looked_for(
         pass
     assert "taking over" in said[0]
     # The number of a dead process may belong to another one by now: its start tells them apart.
-    file = tmp_path / LOCK_FILE
+    file = tmp_path / LOCK
     file.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "started": 1}))
     with locked(tmp_path, said.append):
         pass
@@ -97,7 +98,7 @@ def test_where_the_file_system_has_no_locks_the_process_itself_is_looked_for(
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"[]", b'{"pid": "x"}', b"\xff" * 9, b'{"pid": 1}'])
 def test_a_lock_file_that_says_nothing_holds_nobody_up(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / LOCK_FILE).write_bytes(content)
+    (tmp_path / LOCK).write_bytes(content)
     with locked(tmp_path, print):
         pass
     assert list(tmp_path.iterdir()) == []

@@ -11,10 +11,10 @@ import torch
 from PIL import Image
 
 from protocon.engine.labelling import judgement
-from protocon.engine.labelling.label_files import LABEL_COLUMNS, OPINION_COLUMNS
 from protocon.engine.loop.metrics import confusion
 from protocon.engine.run import fit
 from protocon.engine.setup.session import prepare
+from protocon.runs.layout import LABEL_COLUMNS, OPINION_COLUMNS
 from protocon.runs.run_folder import RunFolder
 from protocon.settings.config import build_config
 from tests.engine.layouts import picture

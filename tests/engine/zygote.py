@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from protocon.runs.lock import LOCK_FILE
+from protocon.runs.layout import LOCK
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,7 +89,7 @@ class Zygote:
             "arguments": arguments,
             "log": str(self._log),
             "after": after,
-            "lock": None if training_in is None else str(training_in / LOCK_FILE),
+            "lock": None if training_in is None else str(training_in / LOCK),
             "signal": int(signal_number),
             "at_event": at_event,
             "before_file": before_file,

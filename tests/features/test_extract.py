@@ -8,10 +8,10 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
+from protocon.augment.clean import CLEAN
 from protocon.augment.views import WeakView
 from protocon.data.imageset import ArrayImages
 from protocon.engine.setup.encode import cached_views
-from protocon.engine.setup.view_factory import CLEAN
 from protocon.errors import ConfigError
 from protocon.features.extract import FrozenEncoder, View, feature_table, fill
 from tests.features.tiny import PROBE, VIEWS, tiny_encoder, tiny_images

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
+from protocon.augment.clean import CLEAN
 from protocon.augment.randaugment import RandAugmentView
 from protocon.augment.views import RandomCropFlip, WeakView
-from protocon.engine.setup.view_factory import CLEAN
 from protocon.features.key import describe
 
 VIEW = RandAugmentView(weak=RandomCropFlip(32, scale=(0.5, 1.0)), ops=2, cutout=0.25)

@@ -6,9 +6,9 @@ from safetensors.torch import save_file
 from timm import create_model
 from torch import Tensor, nn
 
+from protocon.augment.clean import CLEAN
 from protocon.augment.views import WeakView
 from protocon.data.imageset import ArrayImages
-from protocon.engine.setup.view_factory import CLEAN
 from protocon.features.extract import FrozenEncoder, View
 
 NAME = "test_byobnet"

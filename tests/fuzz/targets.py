@@ -30,12 +30,12 @@ from protocon.data.registry import DATASETS
 from protocon.data.source_options import SourceOptions
 from protocon.data.sources.cifar_pickle import read_batch
 from protocon.data.sources.fashion_mnist import read_idx
-from protocon.engine.labelling.label_files import LABEL_COLUMNS
 from protocon.engine.loop.checkpoint import load_checkpoint
 from protocon.networks.encoders import build_encoder
 from protocon.networks.network import Network
 from protocon.networks.weights import read_weights
-from protocon.runs.lock import LOCK_FILE, locked
+from protocon.runs.layout import LABEL_COLUMNS, LOCK
+from protocon.runs.lock import locked
 from protocon.runs.run_folder import RunFolder
 from protocon.runs.trained import load_run
 from protocon.settings.config import build_config, known_keys, validate
@@ -474,7 +474,7 @@ def _weights_seeds() -> list[bytes]:
 @st.composite
 def run_file(draw: st.DrawFn) -> tuple[str, bytes]:
     """A file of a run folder that somebody edited or a crash tore."""
-    names = ("metrics.jsonl", LOCK_FILE, "result.json", "epoch-00001.safetensors", "warnings.jsonl")
+    names = ("metrics.jsonl", LOCK, "result.json", "epoch-00001.safetensors", "warnings.jsonl")
     name = draw(st.sampled_from(names))
     rows = b'{"epoch": 0, "loss_x": 1.0}\n{"epoch": 1}\n'
     held = [b'{"pid": %s, "host": "x", "started": 3}' % pid for pid in (b"1", b"-1", b"9" * 400, b"1e9")]
@@ -493,7 +493,7 @@ def read_run_file(content: tuple[str, bytes], folder: Path) -> None:
         run.warnings()
     elif name == "result.json":
         run.result()
-    elif name == LOCK_FILE:
+    elif name == LOCK:
         with locked(folder, lambda _: None):
             pass
     else:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from protocon.data.imageset import ArrayImages
-from protocon.engine.labelling.label_files import LABEL_COLUMNS, OPINION_COLUMNS
+from protocon.runs.layout import LABEL_COLUMNS, OPINION_COLUMNS
 from protocon.settings.config import build_config, to_yaml
 
 Labels = list[dict[str, str]]

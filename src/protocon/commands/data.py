@@ -26,8 +26,8 @@ def check(chosen: Chosen, as_json: AsJson = False, debug: Debug = False) -> None
 
     Takes the options of `train`. Exit code 0 if training is possible, 1 if not.
     """
+    from protocon.engine.planning.data_check import check_data
     from protocon.engine.setup.announce import bar
-    from protocon.engine.setup.data_check import check_data
 
     console = Console(stderr=True)
     try:

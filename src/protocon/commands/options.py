@@ -28,6 +28,7 @@ import typer
 from protocon.commands.completion import data_sets, methods, precisions, recipes
 from protocon.commands.inputs import Inputs, find_inputs
 from protocon.errors import ConfigError
+from protocon.runs import layout
 
 AsJson = Annotated[
     bool,
@@ -90,7 +91,7 @@ class Group:
 
 
 def _weights_of(run: Path) -> Path:
-    return run / "model.safetensors" if run.is_dir() else run
+    return run / layout.MODEL if run.is_dir() else run
 
 
 DATA = Group(

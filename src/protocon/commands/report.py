@@ -8,6 +8,7 @@ import typer
 from protocon.commands.console import emit
 from protocon.commands.options import AsJson, Debug
 from protocon.errors import ConfigError, RunError
+from protocon.runs import layout
 
 if TYPE_CHECKING:
     from protocon.data.imageset import ImageSet
@@ -30,7 +31,7 @@ def report(
     from protocon.report.page import build_page
 
     page = build_page(runs, images=run_images)
-    file = out or (runs[0] / ("report.html" if len(runs) == 1 else "comparison.html"))
+    file = out or (runs[0] / (layout.REPORT if len(runs) == 1 else "comparison.html"))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -45,7 +46,7 @@ def report(
 
 def run_images(record: "Record") -> "ImageSet | None":
     """The run's training images, as its settings find them; files are decoded only where they are shown."""
-    from protocon.engine.setup.session import load_data
+    from protocon.runs.run_data import load_data
     from protocon.settings.config import validate
 
     config = validate(record.asked)

@@ -19,7 +19,7 @@ def split(
 ) -> None:
     """Draw which images are labelled and save it, for `train … data.split=FILE`."""
     from protocon.data.labels.split_file import save_split
-    from protocon.engine.setup.session import choose_split, load_data
+    from protocon.runs.run_data import choose_split, load_data
 
     config = chosen.resolve().config()
     if output.exists():

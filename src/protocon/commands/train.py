@@ -91,7 +91,7 @@ def _show_result(console: Console, result: dict[str, Any]) -> None:
 
 
 def _dry_run(config: "RunConfig", as_json: bool) -> None:
-    from protocon.engine.setup.preview import describe_plan
+    from protocon.engine.planning.preview import describe_plan
 
     plan = describe_plan(config)
 

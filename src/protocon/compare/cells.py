@@ -21,9 +21,11 @@ from protocon.engine.run import fit
 from protocon.engine.setup.encode import clean_features
 from protocon.engine.setup.fabric import build_fabric
 from protocon.engine.setup.resume_rules import carry_on
-from protocon.engine.setup.session import choose_split, load_data, prepare
+from protocon.engine.setup.session import settle
 from protocon.errors import ProtoConError
 from protocon.references import REFERENCES, reference_accuracy
+from protocon.runs import layout
+from protocon.runs.run_data import choose_split, load_data
 from protocon.runs.run_folder import RunFolder, newest_run
 from protocon.settings.config import RunConfig
 
@@ -82,8 +84,8 @@ def run_reference(job: Job) -> None:
     bundle = load_data(job.config) if job.data is None else job.data.open()
     split = choose_split(job.config, bundle.train)
     if job.config.network.frozen:  # networks learn from features there, so references do too
-        session = prepare(job.config, bundle, split=split)
-        bundle = clean_features(session, Console(stderr=True, soft_wrap=True), build_fabric(session.config).device)
+        settled = settle(job.config, bundle, split=split)
+        bundle = clean_features(settled, Console(stderr=True, soft_wrap=True), build_fabric(settled.config).device)
     started = time.monotonic()
     measured = reference_accuracy(job.cell.method, bundle, split)
     seconds = time.monotonic() - started
@@ -106,7 +108,7 @@ def run_reference(job: Job) -> None:
 
 def split_of(folder: Path) -> tuple[str, str]:
     """What identifies a run's split: the data's fingerprint and the labelled positions."""
-    content = json.loads((folder / "split.json").read_text(encoding="utf-8"))
+    content = json.loads((folder / layout.SPLIT).read_text(encoding="utf-8"))
     return content["fingerprint"], str(sorted(row["index"] for row in content["labelled"]))
 
 

@@ -27,11 +27,12 @@ from protocon.compare.tables import write_tables
 from protocon.data.imageset import DataBundle
 from protocon.data.shared_bundle import SharedBundle, share
 from protocon.engine.loop.checkpoint import write_bytes
-from protocon.engine.setup.encode import clean_features
+from protocon.engine.setup.encode import clean_features, outline
 from protocon.engine.setup.fabric import build_fabric
-from protocon.engine.setup.session import choose_split, load_data, prepare
+from protocon.engine.setup.session import build, settle
 from protocon.errors import DataError, RunError
 from protocon.references import REFERENCES
+from protocon.runs.run_data import choose_split, load_data
 
 GRID_FILE = "grid.yaml"
 
@@ -126,7 +127,8 @@ def check(request: Request) -> DataBundle:
         choose_split(request.config(Cell(first.method, labels, 0)), bundle.train)
     for method in request.configs:
         if method not in REFERENCES:
-            prepare(request.config(Cell(method, request.labels_per_class[0], 0)), bundle)
+            settled = settle(request.config(Cell(method, request.labels_per_class[0], 0)), bundle)
+            build(settled, outline(settled))
     return bundle
 
 
@@ -138,10 +140,10 @@ def encode(request: Request, bundle: DataBundle, console: Console) -> None:
         config = request.config(Cell(method, labels, 0))
         if not config.network.frozen or len(bundle.train.shape) == 1:
             return
-        session = prepare(config, bundle)
-        if session.config.views not in done:
-            clean_features(session, console, build_fabric(session.config).device)
-            done.append(session.config.views)
+        settled = settle(config, bundle)
+        if settled.config.views not in done:
+            clean_features(settled, console, build_fabric(settled.config).device)
+            done.append(settled.config.views)
 
 
 @contextmanager

@@ -44,6 +44,8 @@ class SourceOptions:
     """Folder where images decoded into memory are kept for the next run. None: nowhere."""
     largest_auto: int = 224
     """Without `image_size`, one's own image files become at most this large."""
+    smallest_auto: int = 1
+    """Without `image_size`, image files become at least this large."""
     progress: Progress | None = None
     """Called now and then while files are decoded."""
 
@@ -74,7 +76,7 @@ class SourceOptions:
                 )
 
 
-_OF_NO_SOURCE = ("largest_auto", "progress")
+_OF_NO_SOURCE = ("largest_auto", "smallest_auto", "progress")
 """Set by the program, not by a user: no error where they do nothing."""
 
 FILE_OPTIONS = ("root", "image_size", "grey", "storage", "memory_limit", "bad_files", "cache")

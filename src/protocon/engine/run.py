@@ -4,7 +4,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,18 @@ from protocon.engine.labelling.label_run import label_run
 from protocon.engine.labelling.write_outputs import draw_report
 from protocon.engine.loop.epochs import train_run
 from protocon.engine.loop.signals import StopSignals
+from protocon.engine.planning.budget import within_budget
 from protocon.engine.setup.announce import announce, bar, keep_record
-from protocon.engine.setup.budget import within_budget
-from protocon.engine.setup.encode import with_features
+from protocon.engine.setup.encode import encode
 from protocon.engine.setup.fabric import build_fabric
-from protocon.engine.setup.resume_rules import Continued, carry_on, pin
-from protocon.engine.setup.session import Session, load_data, prepare
+from protocon.engine.setup.resume_rules import Continued, carry_on
+from protocon.engine.setup.session import build, settle
+from protocon.engine.setup.settled import Settled
 from protocon.errors import ConfigError
+from protocon.runs import layout
 from protocon.runs import run_folder as runfolder
 from protocon.runs.lock import locked
+from protocon.runs.run_data import load_data
 from protocon.runs.run_folder import RunFolder
 from protocon.settings.config import RunConfig, build_config, to_yaml
 
@@ -106,21 +108,21 @@ def fit(
         return begun.folder.result()
     if resume and begun is None:
         say(f"no run {path} to resume; starting it")
-    session = _prepare(config, begun, console, bundle)
+    settled = _settle(config, begun, console, bundle)
     if begun is None:
-        session = _pinned(within_budget(config, session, fabric, console, started=started))
-        announce(session, console)
+        settled = within_budget(config, settled, fabric, console, started=started)
+        announce(settled, console)
     folder = begun.folder if begun is not None else None
     if distributed.rank() == 0 and folder is None:
-        folder = runfolder.create(path.parent, path.name, config, session.split, resolved=session.config)
+        folder = runfolder.create(path.parent, path.name, config, settled.split, resolved=settled.config)
     folder = RunFolder(Path(fabric.broadcast(str(folder.path) if folder else "", src=0)))
-    with distributed.reporting_lost_processes(), _held(folder, begun, session, say):
+    with distributed.reporting_lost_processes(), _held(folder, begun, settled, say):
         if distributed.rank() == 0 and not folder.data_file.is_file():
-            keep_record(folder, session)
-        return _train(session, fabric, folder, console)
+            keep_record(folder, settled)
+        return _train(settled, fabric, folder, console)
 
 
-def _train(session: Session, fabric: Fabric, folder: RunFolder, console: Console) -> dict[str, Any]:
+def _train(settled: Settled, fabric: Fabric, folder: RunFolder, console: Console) -> dict[str, Any]:
     """Features, training, labels, report: each stage leaves on the disk what the next one needs to be resumed."""
     with StopSignals() as signals:
         stop = partial(
@@ -130,13 +132,13 @@ def _train(session: Session, fabric: Fabric, folder: RunFolder, console: Console
             kept="those that are done are in the cache",
             resume=str(folder.path),
         )
-        session = with_features(session, console, fabric.device, after_chunk=stop)
-        trainer, result = train_run(session, fabric, folder, console, signals)
+        inputs = encode(settled, console, fabric.device, after_chunk=stop)
+        trainer, result = train_run(build(settled, inputs), fabric, folder, console, signals)
         result |= label_run(trainer, folder, console, signals)
     if distributed.rank() == 0:
         folder.write_json(folder.result_file, result)
-        if session.config.run.report:
-            draw_report(folder, session, console)
+        if settled.config.run.report:
+            draw_report(folder, settled.bundle.train, console)
     distributed.barrier()
     return result
 
@@ -168,8 +170,8 @@ def _find(path: Path, config: RunConfig, resume: bool | RunFolder, *, accept_cha
     return None if found is None else carry_on(found, config, accept_changes=accept_changes)
 
 
-def _prepare(config: RunConfig, begun: Continued | None, console: Console, bundle: DataBundle | None = None) -> Session:
-    """A session whose settings leave nothing to choose; a resumed run's are the ones it was started with.
+def _settle(config: RunConfig, begun: Continued | None, console: Console, bundle: DataBundle | None = None) -> Settled:
+    """Settings that leave nothing to choose, with their data; a resumed run's are the ones it was started with.
 
     The split is the run's own, which is refused if the data is no longer what it was.
     """
@@ -177,7 +179,7 @@ def _prepare(config: RunConfig, begun: Continued | None, console: Console, bundl
     if bundle is None:
         with bar(console) as progress:
             bundle = load_data(settings, progress)
-    return _pinned(prepare(settings, bundle, split_file=None if begun is None else begun.folder.split_file))
+    return settle(settings, bundle, split_file=None if begun is None else begun.folder.split_file)
 
 
 def _tidy(begun: Continued, console: Console, say: Callable[[str], None]) -> None:
@@ -192,15 +194,11 @@ def _tidy(begun: Continued, console: Console, say: Callable[[str], None]) -> Non
         folder.clear_unfinished()
         if begun.asked.run.report and not folder.report_file.is_file():
             say("but it has no report yet; drawing it")
-            draw_report(folder, _prepare(begun.asked, begun, console), console)
-
-
-def _pinned(session: Session) -> Session:
-    return replace(session, resolved=pin(session.resolved, session.method))
+            draw_report(folder, _settle(begun.asked, begun, console).bundle.train, console)
 
 
 @contextmanager
-def _held(folder: RunFolder, begun: Continued | None, session: Session, say: Callable[[str], None]) -> Iterator[None]:
+def _held(folder: RunFolder, begun: Continued | None, settled: Settled, say: Callable[[str], None]) -> Iterator[None]:
     """The run folder, locked by the first process for all, with accepted changes written down."""
     if distributed.rank() != 0:
         yield
@@ -212,6 +210,6 @@ def _held(folder: RunFolder, begun: Continued | None, session: Session, say: Cal
             if begun.changes:
                 say("with changed settings:\n  " + "\n  ".join(begun.changes))
                 folder.append(folder.changes_file, {"epoch": len(folder.metrics()), "changes": list(begun.changes)})
-                write_bytes(folder.path / "resolved.yaml", to_yaml(session.config).encode())
-                write_bytes(folder.path / "config.yaml", to_yaml(begun.asked).encode())
+                write_bytes(folder.path / layout.RESOLVED, to_yaml(settled.config).encode())
+                write_bytes(folder.path / layout.CONFIG, to_yaml(begun.asked).encode())
         yield

@@ -1,29 +1,24 @@
 """A fitted classifier as one .safetensors file, and back."""
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
-from torch import Tensor
 
 from protocon.base.atomic import write_bytes
 from protocon.errors import RunError
 from protocon.estimator.inputs import Spread
 from protocon.estimator.outputs import with_spread
+from protocon.runs.layout import MODEL
+from protocon.runs.model_file import model_bytes, read_model
 from protocon.runs.trained import load_run
 
 if TYPE_CHECKING:
     from protocon.estimator.classifier import ProtoConClassifier
 
 Classifier = TypeVar("Classifier", bound="ProtoConClassifier")
-
-_PREFIX = "estimator."
-"""Prefix of tensors that `load_run` ignores."""
 
 
 def save_classifier(classifier: "ProtoConClassifier", path: Path) -> None:
@@ -32,28 +27,29 @@ def save_classifier(classifier: "ProtoConClassifier", path: Path) -> None:
     parameters = classifier.get_params(deep=False)
     parameters["random_state"] = run.config.run.seed  # a RandomState is a stream, which a file cannot hold
     classes = classifier.classes_
-    facts = {
-        "config": run.config.model_dump(mode="json"),
-        "class_names": list(run.class_names),
-        "shape": list(run.shape),
-        "estimator": {
-            "parameters": parameters,
-            "classes": classes.tolist(),
-            "dtype": classes.dtype.str,
-            "kind": classifier._kind,
-            "scale": classifier._scale,
-            "n_iter": classifier.n_iter_,
-            "n_features_in": classifier.n_features_in_,
-            "feature_names_in": [str(name) for name in getattr(classifier, "feature_names_in_", ())],
-        },
+    own = {
+        "parameters": parameters,
+        "classes": classes.tolist(),
+        "dtype": classes.dtype.str,
+        "kind": classifier._kind,
+        "scale": classifier._scale,
+        "n_iter": classifier.n_iter_,
+        "n_features_in": classifier.n_features_in_,
+        "feature_names_in": [str(name) for name in getattr(classifier, "feature_names_in_", ())],
     }
-    tensors = {name: tensor.detach().contiguous().clone() for name, tensor in run.network.state_dict().items()}
-    tensors |= {_PREFIX + name: torch.from_numpy(array) for name, array in _arrays(classifier).items()}
     try:
-        text = json.dumps(facts, default=_plain)
+        content = model_bytes(
+            run.network,
+            config=run.config,
+            class_names=run.class_names,
+            shape=run.shape,
+            facts={"estimator": own},
+            tensors={name: torch.from_numpy(array) for name, array in _arrays(classifier).items()},
+            plain=_plain,
+        )
     except TypeError as error:
         raise RunError(f"the classifier's parameters cannot be written to a file: {error}") from error
-    write_bytes(path, save(tensors, metadata={"protocon": text}))
+    write_bytes(path, content)
 
 
 def _arrays(classifier: "ProtoConClassifier") -> dict[str, np.ndarray]:
@@ -74,8 +70,8 @@ def _plain(value: Any) -> Any:
 def load_classifier(kind: type[Classifier], path: Path) -> Classifier:
     """A classifier from its file; or from a run folder, whose class names become the classes."""
     run = load_run(path)
-    file = path / "model.safetensors" if path.is_dir() else path
-    facts, arrays = _read(file)
+    _, _, known, arrays = read_model(path / MODEL if path.is_dir() else path)
+    facts = known.get("estimator", {})
     classifier = kind(
         **facts.get("parameters", {"method": run.config.method_name, "random_state": run.config.run.seed})
     )
@@ -97,16 +93,6 @@ def load_classifier(kind: type[Classifier], path: Path) -> Classifier:
         classifier.label_distributions_ = arrays["label_distributions"].numpy()
         classifier.transduction_ = classifier.classes_[classifier.label_distributions_.argmax(1)]
     return classifier
-
-
-def _read(file: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    try:
-        with safe_open(file, framework="pt") as content:
-            facts = json.loads((content.metadata() or {})["protocon"]).get("estimator", {})
-            names = [name for name in content.keys() if name.startswith(_PREFIX)]  # noqa: SIM118
-            return facts, {name.removeprefix(_PREFIX): content.get_tensor(name) for name in names}
-    except (SafetensorError, LookupError, ValueError, OSError) as error:
-        raise RunError(f"{file} is damaged or not a model of this package: {error}") from error
 
 
 def _classes(facts: dict[str, Any], names: tuple[str, ...]) -> np.ndarray:

@@ -14,10 +14,10 @@ from rich.console import Console
 
 from protocon.data.imageset import UNKNOWN, DataBundle
 from protocon.engine.loop.trainer import Trainer, build_trainer, train_in_memory
-from protocon.engine.setup.budget import within_budget
-from protocon.engine.setup.encode import with_features
+from protocon.engine.planning.budget import within_budget
+from protocon.engine.setup.encode import encode
 from protocon.engine.setup.fabric import build_fabric
-from protocon.engine.setup.session import Session, prepare
+from protocon.engine.setup.session import Session, build, settle
 from protocon.networks.network import Network
 from protocon.runs.trained import TrainedRun
 from protocon.settings.config import RunConfig
@@ -49,8 +49,8 @@ def train_on(config: RunConfig, bundle: DataBundle, console: Console) -> Fitted:
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="protocon-")))
             config = config.model_copy(update={"run": config.run.model_copy(update={"cache": scratch})})
         fabric = build_fabric(config)
-        session = within_budget(config, prepare(config, bundle), fabric, console, started=started)
-        session = with_features(session, console, fabric.device)
+        settled = within_budget(config, settle(config, bundle), fabric, console, started=started)
+        session = build(settled, encode(settled, console, fabric.device))
         trainer = build_trainer(session, fabric)
         train_in_memory(trainer, console, title=f"{bundle.train.name} · {config.method_name}")
         averaged = trainer.evaluated

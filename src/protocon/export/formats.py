@@ -8,29 +8,25 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 import torch
-from safetensors.torch import save
 from torch.jit._trace import TracerWarning
 
 from protocon.errors import ConfigError
 from protocon.export.portable import FEATURES, INPUT, OUTPUT, Portable, describe, example_inputs
+from protocon.runs.model_file import METADATA, model_bytes
 from protocon.runs.trained import TrainedRun
 
 Format = Callable[[TrainedRun], bytes]
 
-METADATA = "protocon"
-"""Key of the description in a file's metadata; TorchScript calls its entry protocon.json."""
-
 
 def to_safetensors(run: TrainedRun) -> bytes:
     """Weights of the whole network with everything that `load_run` needs, and the description for other programs."""
-    facts = {
-        "config": run.config.model_dump(mode="json"),
-        "class_names": list(run.class_names),
-        "shape": list(run.shape),
-        "use": describe(run),
-    }
-    tensors = {name: t.detach().cpu().contiguous().clone() for name, t in run.network.state_dict().items()}
-    return save(tensors, metadata={METADATA: json.dumps(facts)})
+    return model_bytes(
+        run.network,
+        config=run.config,
+        class_names=run.class_names,
+        shape=run.shape,
+        facts={"use": describe(run)},
+    )
 
 
 def to_onnx(run: TrainedRun) -> bytes:

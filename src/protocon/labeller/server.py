@@ -18,7 +18,7 @@ import uvicorn
 from protocon.data.files.stores import FolderStore
 from protocon.data.imageset import DataBundle, DataHints
 from protocon.data.sources.listing import probe_size
-from protocon.engine.setup.session import build_frozen
+from protocon.engine.setup.encode import build_frozen
 from protocon.errors import ConfigError, RunError
 from protocon.features.extract import FrozenEncoder
 from protocon.features.key import default_cache

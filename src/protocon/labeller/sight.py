@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from protocon.augment.clean import CLEAN
 from protocon.base.atomic import write_bytes
 from protocon.data.files.decode import decode_image
 from protocon.data.files.stores import FileEntry, FileStore, FolderStore
 from protocon.data.imageset import UNKNOWN, FileImages
-from protocon.engine.setup.view_factory import CLEAN
 from protocon.errors import DataError, ProtoConError
 from protocon.features.extract import FrozenEncoder, feature_table, fill
 from protocon.features.table import FeatureTable

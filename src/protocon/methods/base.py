@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from protocon.core.schedules import fixmatch_cosine
-from protocon.methods.needs import Crops, Momentum, Support
+from protocon.methods.needs import Crops, Facts, Momentum, Support
 from protocon.types import Batch, Outputs, Progress, Step, Update
 
 Forward = Callable[[Tensor], Outputs]
@@ -30,6 +30,22 @@ class MethodConfig(BaseModel):
     teacher: Literal["student", "eman"] = "student"
     """Who judges the weak views: the network itself, or its averaged copy with averaged normalisation
     statistics (EMAN)."""
+
+    def settled(self, facts: Facts, reasons: dict[str, str]) -> Self:  # noqa: ARG002
+        """The settings without `auto`, as this method chooses them for these data; most have nothing to choose.
+
+        Args:
+            facts: of the data and the run.
+            reasons: takes a line for each value that is chosen.
+        """
+        return self
+
+    def choose(self, reasons: dict[str, str], key: str, value: object, reason: str) -> Self:
+        """The settings with this value, if the key is `auto`, and the reason written down."""
+        if getattr(self, key) != "auto":
+            return self
+        reasons[f"method.{key}"] = f"{value} ({reason})"
+        return self.model_copy(update={key: value})
 
 
 class PseudoLabelConfig(MethodConfig):

@@ -49,3 +49,17 @@ class Momentum:
     """Name of the network that it follows."""
     statistics: Statistics = "copied"
     """Where its normalisation statistics come from."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a method's `auto` settings follow from."""
+
+    unlabelled: int
+    """N."""
+    classes: int
+    """C."""
+    balanced: bool = False
+    """Whether the labels were drawn as so many per class."""
+    frozen: bool = False
+    """Whether the encoder stays as it is."""

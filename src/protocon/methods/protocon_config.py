@@ -1,16 +1,19 @@
 """ProtoCon's settings, each by its name in the paper, and the sizes that follow from the data."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
 from protocon.errors import ConfigError
 from protocon.methods.aligning import AlignmentSettings
 from protocon.methods.base import PseudoLabelConfig
+from protocon.methods.needs import Facts
 
 PAPER_NEIGHBOURS = 250
 PAPER_DUAL_RATE = 20.0
+FROZEN_RETENTION = 0.2
+FROZEN_NEIGHBOURS = 50
 
 
 class ProtoConConfig(AlignmentSettings, PseudoLabelConfig):
@@ -61,6 +64,27 @@ class ProtoConConfig(AlignmentSettings, PseudoLabelConfig):
     """Distribution alignment of the classifier's opinion: by the running mean (the paper), by a dual variable per class
     (which trusts the class prior more), or none. auto: dual where `labels_per_class` draws the labels, as benchmarks
     with balanced classes do; else mean. For imbalanced classes set mean, or give `class_prior`."""
+
+    def settled(self, facts: Facts, reasons: dict[str, str]) -> Self:
+        """Alignment, retention, n and λ."""
+        frozen, count = "frozen encoder", f"{facts.unlabelled} unlabelled images"
+        config = self
+        if facts.frozen:
+            config = config.choose(reasons, "least_retention", FROZEN_RETENTION, frozen)
+            if config.neighbours == "auto":
+                usual = resolve_sizes(config, samples=facts.unlabelled, classes=facts.classes).neighbours
+                near = min(FROZEN_NEIGHBOURS, usual)
+                clusters = f"K = {facts.unlabelled // near} clusters of {count}"
+                config = config.choose(reasons, "neighbours", near, f"n; {frozen}; {clusters}")
+        alignment, reason = "mean", "class frequencies are not known"
+        if facts.balanced:
+            alignment, reason = "dual", "labels_per_class: classes are taken to be balanced"
+        config = config.choose(reasons, "alignment", alignment, reason)
+        config = config.choose(reasons, "least_retention", 0.0, "τ is fixed")
+        sizes = resolve_sizes(config, samples=facts.unlabelled, classes=facts.classes)
+        clusters = f"K = {sizes.clusters} clusters of {count} in {facts.classes} classes"
+        config = config.choose(reasons, "neighbours", sizes.neighbours, f"n; {clusters}")
+        return config.choose(reasons, "dual_rate", sizes.dual_rate, f"λ for K = {sizes.clusters}")
 
 
 @dataclass(frozen=True)

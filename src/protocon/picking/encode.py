@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from rich.console import Console
 
+from protocon.augment.clean import CLEAN
 from protocon.data.imageset import DataBundle, ImageSet
 from protocon.data.source_options import SourceOptions
 from protocon.data.sources.unlabelled_folder import unlabelled_folder
 from protocon.engine.setup.announce import bar
-from protocon.engine.setup.encode import cached_views
+from protocon.engine.setup.encode import build_frozen, cached_views
 from protocon.engine.setup.fabric import build_fabric
-from protocon.engine.setup.session import build_frozen
-from protocon.engine.setup.view_factory import CLEAN
 from protocon.features.key import default_cache
 from protocon.settings.auto import image_size_for, largest_side, resolve_auto
 from protocon.settings.config import RunConfig

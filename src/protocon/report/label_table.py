@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from protocon.errors import RunError
+from protocon.runs.layout import OPINIONS
 
 NONE = -1
 """In a column of labels: the cell is empty."""
-OPINIONS_FILE = "opinions.csv"
 
 _OPINIONS = ("classifier", "cluster", "prototype", "truth")
 _SCORES = ("classifier_confidence", "cluster_confidence", "prototype_score")
@@ -134,7 +134,7 @@ def _read_opinions(file: Path, names: _Names, count: int) -> tuple[dict[str, "ar
     """The opinions behind the labels; empty where opinions.csv is gone."""
     labels = {column: array("i") for column in _OPINIONS}
     scores = {column: array("f") for column in _SCORES}
-    source = file.with_name(OPINIONS_FILE) if is_new(file) else file
+    source = file.with_name(OPINIONS) if is_new(file) else file
     rows = _rows(source, (*_OPINIONS, *_SCORES)) if source.is_file() else iter([("",) * 7] * count)
     found = 0
     for cells in rows:

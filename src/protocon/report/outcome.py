@@ -5,6 +5,7 @@ from typing import Any
 
 from protocon.data.files.names import shown
 from protocon.report.intervals import wilson_interval
+from protocon.runs import layout
 
 _SHOWN = 5
 """Labels that look wrong, by name; the report shows all of them."""
@@ -68,7 +69,7 @@ def held_out_line(checked: dict[str, Any]) -> str:
 
 
 def _where(run: Path) -> str:
-    page = run / "report.html"
+    page = run / layout.REPORT
     if page.is_file():
         return f"Open {page}. The labels are in {run / 'labels.csv'}."
     return f"The labels are in {run / 'labels.csv'}."

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from protocon.errors import RunError
+from protocon.runs import layout
 
 Row = dict[str, Any]
 
@@ -52,7 +53,7 @@ class Record:
     @property
     def labels_file(self) -> Path:
         """Labels of every image; there once the run is finished."""
-        return self.path / "labels.csv"
+        return self.path / layout.LABELS
 
     @property
     def test_images(self) -> int | None:
@@ -75,25 +76,25 @@ class Record:
 
 def read_record(path: Path) -> Record:
     """Read a run folder; raises RunError if it is none, or if one of its files is damaged."""
-    if not (path / "config.yaml").is_file():
+    if not (path / layout.CONFIG).is_file():
         raise RunError(f"{path} is not a run folder: it has no config.yaml. Give folders that protocon train made.")
-    asked = _yaml(path / "config.yaml")
-    split = _json(path / "split.json")
+    asked = _yaml(path / layout.CONFIG)
+    split = _json(path / layout.SPLIT)
     return Record(
         path=path,
-        config=_yaml(path / "resolved.yaml") or _config_of_model(path / "model.safetensors") or asked,
+        config=_yaml(path / layout.RESOLVED) or _config_of_model(path / layout.MODEL) or asked,
         asked=asked,
-        metrics=_lines(path / "metrics.jsonl"),
-        classes=_lines(path / "classes.jsonl"),
-        warnings=_lines(path / "warnings.jsonl"),
-        seconds=sum(float(row.get("seconds", 0.0)) for row in _lines(path / "timings.jsonl")),
-        result=_json(path / "result.json"),
-        evaluation=_json(path / "evaluation.json"),
-        clusters=_json(path / "clusters.json"),
-        environment=_json(path / "env.json"),
+        metrics=_lines(path / layout.METRICS),
+        classes=_lines(path / layout.CLASSES),
+        warnings=_lines(path / layout.WARNINGS),
+        seconds=sum(float(row.get("seconds", 0.0)) for row in _lines(path / layout.TIMINGS)),
+        result=_json(path / layout.RESULT),
+        evaluation=_json(path / layout.EVALUATION),
+        clusters=_json(path / layout.CLUSTERS),
+        environment=_json(path / layout.ENVIRONMENT),
         split={**split, "labelled": len(split.get("labelled", ()))} if split else {},
-        data=_json(path / "data.json"),
-        audit=_json(path / "audit.json"),
+        data=_json(path / layout.DATA),
+        audit=_json(path / layout.AUDIT),
     )
 
 

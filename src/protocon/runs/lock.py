@@ -12,13 +12,13 @@ from typing import Any
 
 from protocon.base.atomic import cannot_write
 from protocon.errors import RunError
+from protocon.runs.layout import LOCK
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-LOCK_FILE = "run.lock"
 _UNSUPPORTED = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 _ORPHANS_SECONDS = 15.0
 """Loader processes inherit the lock and outlive a killed run by up to some seconds; only then do they notice."""
@@ -31,7 +31,7 @@ def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
     The kernel's lock decides where there is one: it ends with its process, however that ended. The file names its
     holder by process number, host and start time; where the file system has no locks, these alone decide.
     """
-    path = folder / LOCK_FILE
+    path = folder / LOCK
     handle = _acquire(path, say)
     try:
         yield

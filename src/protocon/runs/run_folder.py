@@ -21,6 +21,7 @@ from protocon.base.atomic import append_line, cannot_write, sync_folder, unfinis
 from protocon.data.labels.label_split import Split
 from protocon.data.labels.split_file import save_split
 from protocon.errors import ConfigError, RunError
+from protocon.runs import layout
 from protocon.settings.config import RunConfig, to_yaml, validate
 from protocon.settings.legacy import with_old_values
 from protocon.settings.recipe import parse_yaml
@@ -49,95 +50,95 @@ class RunFolder:
     @property
     def checkpoints(self) -> Path:
         """Where checkpoints are."""
-        return self.path / "checkpoints"
+        return self.path / layout.CHECKPOINTS
 
     @property
     def split_file(self) -> Path:
         """Which images are labelled."""
-        return self.path / "split.json"
+        return self.path / layout.SPLIT
 
     @property
     def data_file(self) -> Path:
         """Every file of the data, used or skipped, and what `auto` chose."""
-        return self.path / "data.json"
+        return self.path / layout.DATA
 
     @property
     def model_file(self) -> Path:
         """The trained network (averaged weights)."""
-        return self.path / "model.safetensors"
+        return self.path / layout.MODEL
 
     @property
     def cross_check_file(self) -> Path:
         """Given labels, each held out of one more run, and what that run predicted."""
-        return self.path / "cross_check.csv"
+        return self.path / layout.CROSS_CHECK
 
     @property
     def held_out(self) -> Path:
         """Finished groups of held-out labels, for a run that is interrupted among them."""
-        return self.path / "held_out"
+        return self.path / layout.HELD_OUT
 
     @property
     def labels_file(self) -> Path:
         """The label of every image, and whether to look at it."""
-        return self.path / "labels.csv"
+        return self.path / layout.LABELS
 
     @property
     def opinions_file(self) -> Path:
         """The opinions behind every label, row by row as in labels.csv."""
-        return self.path / "opinions.csv"
+        return self.path / layout.OPINIONS
 
     @property
     def metrics_file(self) -> Path:
         """One JSON object an epoch; the same in every repetition of a run."""
-        return self.path / "metrics.jsonl"
+        return self.path / layout.METRICS
 
     @property
     def classes_file(self) -> Path:
         """Pseudo-label accuracy and cluster purity of every class, epoch by epoch, where the truth is known."""
-        return self.path / "classes.jsonl"
+        return self.path / layout.CLASSES
 
     @property
     def clusters_file(self) -> Path:
         """Members and label of every cluster at the end, of methods that have clusters."""
-        return self.path / "clusters.json"
+        return self.path / layout.CLUSTERS
 
     @property
     def evaluation_file(self) -> Path:
         """Which classes of the test set are taken for which, at the end."""
-        return self.path / "evaluation.json"
+        return self.path / layout.EVALUATION
 
     @property
     def report_file(self) -> Path:
         """The run on one page."""
-        return self.path / "report.html"
+        return self.path / layout.REPORT
 
     @property
     def timings_file(self) -> Path:
         """Seconds an epoch, kept apart because they never repeat."""
-        return self.path / "timings.jsonl"
+        return self.path / layout.TIMINGS
 
     @property
     def result_file(self) -> Path:
         """The summary that `train --json` prints; there once the run is finished."""
-        return self.path / "result.json"
+        return self.path / layout.RESULT
 
     @property
     def warnings_file(self) -> Path:
         """What the guards noticed: rows of epoch, kind, message and advice."""
-        return self.path / "warnings.jsonl"
+        return self.path / layout.WARNINGS
 
     @property
     def changes_file(self) -> Path:
         """Settings that were changed when the run was resumed, and when."""
-        return self.path / "changes.jsonl"
+        return self.path / layout.CHANGES
 
     def config(self) -> RunConfig:
         """The settings of the run, as they were asked for."""
-        return self._settings(self.path / "config.yaml")
+        return self._settings(self.path / layout.CONFIG)
 
     def resolved(self) -> RunConfig:
         """The settings of the run without `auto`: what it is resumed with, whatever `auto` may mean by then."""
-        return self._settings(self.path / "resolved.yaml")
+        return self._settings(self.path / layout.RESOLVED)
 
     def _settings(self, file: Path) -> RunConfig:
         if not file.is_file():
@@ -218,10 +219,10 @@ def create(out: Path, name: str, config: RunConfig, split: Split, *, resolved: R
     try:
         folder = RunFolder(aside)
         folder.checkpoints.mkdir()
-        folder.write_json(aside / "env.json", environment())
+        folder.write_json(aside / layout.ENVIRONMENT, environment())
         save_split(split, folder.split_file)
-        write_bytes(aside / "resolved.yaml", to_yaml(resolved).encode())
-        write_bytes(aside / "config.yaml", to_yaml(config).encode())
+        write_bytes(aside / layout.RESOLVED, to_yaml(resolved).encode())
+        write_bytes(aside / layout.CONFIG, to_yaml(config).encode())
         path = _settle(aside, out, name)
         sync_folder(out)
     except (OSError, RunError) as error:
@@ -264,7 +265,7 @@ def newest_run(out: Path, name: str) -> RunFolder | None:
     if not existing:
         return None
     folder = RunFolder(existing[-1])
-    needed = ("config.yaml",) if folder.finished() else ("config.yaml", "resolved.yaml", "split.json")
+    needed = (layout.CONFIG,) if folder.finished() else (layout.CONFIG, layout.RESOLVED, layout.SPLIT)
     missing = [file for file in needed if not (folder.path / file).is_file()]
     if missing:
         raise RunError(

@@ -1,28 +1,23 @@
 """A finished run, loaded for use: predict images, evaluate on its test set."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from protocon.data.imageset import ArrayImages, FeatureArray
-from protocon.engine.loop.metrics import predict_set
-from protocon.engine.setup.session import load_data, trained_part
-from protocon.engine.setup.view_factory import build_views
-from protocon.errors import DataError, ProtoConError, RunError
-from protocon.methods import METHODS
-from protocon.networks.encoders import build_encoder
-from protocon.networks.feature_space import Kind, empty_space
-from protocon.networks.frozen import stack, with_space_names
+from protocon.augment.clean import clean_view_of
+from protocon.data.imageset import ArrayImages, FeatureArray, ImageSet
+from protocon.errors import DataError, RunError
 from protocon.networks.network import Network
+from protocon.runs.layout import MODEL
+from protocon.runs.model_file import read_model
 from protocon.runs.predict_files import predict_rows
-from protocon.settings.config import RunConfig, validate
-from protocon.settings.legacy import with_old_values
+from protocon.runs.predict_set import predict_set
+from protocon.runs.run_data import load_data
+from protocon.settings.config import RunConfig
 from protocon.types import Outputs
 
 
@@ -46,13 +41,12 @@ class TrainedRun:
         images = FeatureArray(inputs) if len(self.shape) == 1 else ArrayImages(inputs)
         return self.predict_set(images)
 
-    def predict_set(self, images: Any) -> Outputs:
+    def predict_set(self, images: ImageSet) -> Outputs:
         """Outputs of a whole ImageSet."""
-        views = build_views(self.config, shape=self.shape, feature_std=None)
         return predict_set(
             self.network,
             images,
-            view=views.clean,
+            view=clean_view_of(self.shape),
             batch_size=self.config.run.eval_batch_size,
             device=torch.device("cpu"),
         )
@@ -91,54 +85,14 @@ def load_run(path: str | Path) -> TrainedRun:
     """
     file = Path(path)
     if file.is_dir():
-        file = file / "model.safetensors"
+        file = file / MODEL
     if not file.is_file():
         raise RunError(
-            f"{path} has no model.safetensors: it is not a run folder, or its training has not finished "
-            "(protocon train --resume goes on with it)"
+            f"{path} has no {MODEL}: it is not a run folder, or its training has not finished "
+            "(protocon train --resume continues it)"
         )
-    try:
-        with safe_open(file, framework="pt") as content:
-            facts = json.loads((content.metadata() or {})["protocon"])
-            # ProtoConClassifier keeps more in its files than the network.
-            own = [name for name in content.keys() if not name.startswith("estimator.")]  # noqa: SIM118
-            tensors = {name: content.get_tensor(name) for name in own}
-        return _build(facts, tensors)
-    except (LookupError, ValueError, TypeError, AttributeError, RuntimeError, OSError, *_FOREIGN) as error:
-        raise RunError(f"{file} is damaged or not a model of this package: {str(error)[:300]}") from error
-
-
-_FOREIGN = (SafetensorError, ProtoConError)
-
-
-def _build(facts: dict[str, Any], tensors: dict[str, Tensor]) -> TrainedRun:
-    """The network that a model file describes."""
-    config = validate(with_old_values(facts["config"]))
-    shape, names = tuple(facts["shape"]), tuple(facts["class_names"])
-    if not shape or not all(type(side) is int and 0 < side < 2**20 for side in shape):
-        raise ValueError(f"an input shape of {shape}")
-    if len(names) < 2 or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"class names {names[:5]}")
-    blocks = 0 if config.network.pooled_blocks == "auto" else config.network.pooled_blocks
-    encoder = build_encoder(config.network.encoder, input_shape=shape, pooled_blocks=blocks)
-    if config.network.frozen:
-        tensors = with_space_names(tensors)
-        components = len(tensors.get("encoder.space.matrix", torch.zeros(1, 1)).T)
-        trained = build_encoder(trained_part(config), input_shape=(components,))
-        kind: Kind = "roots" if "encoder.space.shift" in tensors else "standard"
-        encoder = stack(encoder, trained, empty_space(kind, encoder.parts or (encoder.features,), components))
-    dim = int(config.network.projection_dim) if METHODS[config.method_name].uses_projector else 0
-    channels = shape[0]
-    network = Network(
-        encoder,
-        classes=len(names),
-        projection_dim=dim,
-        mean=[0.0] * channels,
-        std=[1.0] * channels,
-        projector_norm=config.network.projector_norm,
-    )
-    network.load_state_dict(tensors)
-    return TrainedRun(network.to(memory_format=torch.channels_last).eval(), config, names, shape)
+    network, config, facts, _ = read_model(file)
+    return TrainedRun(network, config, tuple(facts["class_names"]), tuple(facts["shape"]))
 
 
 def evaluate_run(run: TrainedRun) -> dict[str, Any]:

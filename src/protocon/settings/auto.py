@@ -11,7 +11,7 @@ from protocon.data.registry import OWN
 from protocon.errors import ConfigError
 from protocon.features import onnx_forward
 from protocon.methods import METHODS
-from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
+from protocon.methods.needs import Facts
 from protocon.networks import packaged
 from protocon.networks.weights import weights_digest
 from protocon.settings.config import RunConfig
@@ -35,8 +35,6 @@ _CPU_REASON = (
     "photographs, take --frozen"
 )
 _FROZEN_SIDE = 128
-_FROZEN_RETENTION = 0.2
-_FROZEN_NEIGHBOURS = 50
 _FROZEN_STEPS = 1300
 _FEWEST_FROZEN_STEPS = 300
 _MOST_COMPONENTS = 256
@@ -111,7 +109,7 @@ def _with_digest(config: RunConfig) -> RunConfig:
     return config.model_copy(update={"network": network.model_copy(update={"weights_sha256": digest})})
 
 
-def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int, classes: int | None) -> None:
+def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int) -> None:
     """Views and heads on a frozen encoder. Called before the choices for images, and so the ones that count."""
     few = unlabelled <= _MANY_VIEWS
     count, frozen = f"{unlabelled} unlabelled images", "frozen encoder"
@@ -139,12 +137,6 @@ def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int, 
     choose("views", "cached_strong", 2 if few else 1, count)
     choose("network", "hidden", 256, frozen)
     choose("network", "projection_dim", 64, frozen)
-    if isinstance(config.method, ProtoConConfig):
-        choose("method", "least_retention", _FROZEN_RETENTION, frozen)
-        if config.method.neighbours == "auto" and classes is not None:
-            usual = resolve_sizes(config.method, samples=unlabelled, classes=classes).neighbours
-            near = min(_FROZEN_NEIGHBOURS, usual)
-            choose("method", "neighbours", near, f"n; {frozen}; K = {unlabelled // near} clusters of {count}")
 
 
 def device_of(config: RunConfig) -> str:
@@ -190,15 +182,6 @@ def _choose_for_images(choose: Choose, config: RunConfig, side: int, *, flip: bo
     choose("network", "encoder", "resnet18" if large else small, kind + cpu)
 
 
-def _choose_sizes(choose: Choose, config: RunConfig, *, unlabelled: int, classes: int | None) -> None:
-    """n, K and λ of ProtoCon's clustering."""
-    if isinstance(config.method, ProtoConConfig) and classes is not None:
-        sizes = resolve_sizes(config.method, samples=unlabelled, classes=classes)
-        count = f"K = {sizes.clusters} clusters of {unlabelled} unlabelled images in {classes} classes"
-        choose("method", "neighbours", sizes.neighbours, f"n; {count}")
-        choose("method", "dual_rate", sizes.dual_rate, f"λ for K = {sizes.clusters}")
-
-
 def resolve_auto(
     config: RunConfig, *, shape: tuple[int, ...], flip: bool, unlabelled: int, classes: int | None = None
 ) -> Resolved:
@@ -209,7 +192,7 @@ def resolve_auto(
         shape: of an image (C, H, W) or an embedding (D,).
         flip: whether mirrored images make sense in this data.
         unlabelled: N.
-        classes: C, from which ProtoCon's own sizes follow.
+        classes: C; None where they are not known yet: then the method's own settings are left open.
     """
     reasons: dict[str, str] = {}
     embeddings = len(shape) == 1
@@ -226,7 +209,7 @@ def resolve_auto(
     kind = "embeddings" if embeddings else f"{side}-pixel images"
     if config.network.frozen:
         config = config if embeddings else _with_packaged_weights(config, reasons, channels=shape[0])
-        _choose_for_features(choose, config, unlabelled=unlabelled, classes=classes)
+        _choose_for_features(choose, config, unlabelled=unlabelled)
     config = _with_digest(config)
     if embeddings:
         choose("network", "encoder", "mlp-512" if shape[0] >= _WIDE else "mlp-128", f"{kind} of {shape[0]}")
@@ -250,13 +233,10 @@ def resolve_auto(
         passes = max(20, math.ceil(target / steps_per_epoch))
         choose("optim", "epochs", passes, f"about {target} steps in passes of {steps_per_epoch}")
         epochs = int(config.optim.epochs)
-    if "alignment" in type(config.method).model_fields:
-        balanced = config.data.labels_per_class is not None
-        reason = "labels_per_class: classes are taken to be balanced" if balanced else "class frequencies are not known"
-        choose("method", "alignment", "dual" if balanced else "mean", reason)
-    if "least_retention" in type(config.method).model_fields:
-        choose("method", "least_retention", 0.0, "τ is fixed")
-    _choose_sizes(choose, config, unlabelled=unlabelled, classes=classes)
+    balanced, frozen = config.data.labels_per_class is not None, config.network.frozen
+    if classes is not None:
+        facts = Facts(unlabelled, classes, balanced=balanced, frozen=frozen)
+        config = config.model_copy(update={"method": config.method.settled(facts, reasons)})
     own_labels = config.data.name in OWN and not (config.data.labels_per_class or config.data.labels_percent)
     tried = config.network.frozen and own_labels
     groups = 0 if not tried else _MORE_GROUPS if unlabelled <= _FEW_IMAGES else _GROUPS

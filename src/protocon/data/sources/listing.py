@@ -102,7 +102,7 @@ def make_bundle(
             )
         kept, held = hold_out(train.labels, options.test_fraction, seed=options.test_seed)
         train, test = train.take(kept), train.take(held)
-    size = options.image_size or default_size or probe_size(listing.store, train.files, options.largest_auto)
+    size = options.image_size or default_size or _usual_size(listing.store, train.files, options)
     count = len(train.files) + (len(test.files) if test else 0)
     total = count * (1 if options.grey else 3) * size * size
     in_memory = options.storage == "memory" or (options.storage == "auto" and total <= options.memory_limit)
@@ -164,6 +164,12 @@ def _image_set(
     if part.pixels is not None:
         return ArrayImages(part.pixels, members.labels, names, name=name, ids=ids, content=content)
     return FileImages(store, ids, members.labels, names, content=content, image_size=size, grey=options.grey, name=name)
+
+
+def _usual_size(store: FileStore, files: list[FileEntry], options: SourceOptions) -> int:
+    """The side of images whose size nobody asked for."""
+    native = probe_size(store, files, options.largest_auto)
+    return min(options.largest_auto, max(options.smallest_auto, native))
 
 
 def probe_size(store: FileStore, files: list[FileEntry], largest: int = 224) -> int:

@@ -4,7 +4,6 @@ The labels are dealt into a few groups. For each group the run is repeated as if
 it then says of those images is compared with what the person had said. That is cheap where only heads are trained.
 """
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,7 +18,7 @@ from protocon.engine.labelling.judgement import judge
 from protocon.engine.labelling.triage import disputes
 from protocon.engine.loop.signals import StopSignals
 from protocon.engine.loop.trainer import build_trainer, train_in_memory
-from protocon.engine.setup.session import Session, prepare
+from protocon.engine.setup.session import Session, build, settle
 from protocon.runs.run_folder import RunFolder
 
 
@@ -62,12 +61,6 @@ def hold_out(
     return HiddenLabels(len(splits), position, given, found, confidence, undisputed, left_out)
 
 
-def _session_with(session: Session, split: Split) -> Session:
-    """The same run from other labels: network and method anew, encoder and features shared."""
-    fresh = prepare(session.config, session.bundle, split=split)
-    return replace(fresh, frozen=session.frozen, features=session.features, views=session.views)
-
-
 def _found(
     whole: Session,
     split: Split,
@@ -78,7 +71,7 @@ def _found(
     title: str,
 ) -> Found:
     """Train without a group of labels, and say what is found at their images."""
-    session = _session_with(whole, split)
+    session = build(settle(whole.config, whole.bundle, split=split), whole.inputs)
     trainer = build_trainer(session, fabric)
     stop = partial(
         signals.stop_if_asked,

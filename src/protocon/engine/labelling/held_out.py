@@ -13,6 +13,7 @@ import numpy as np
 from protocon.base.atomic import write_bytes
 from protocon.data.imageset import ImageSet
 from protocon.data.labels.label_split import Split
+from protocon.runs.layout import CROSS_CHECK_COLUMNS
 
 TRUSTED = 0.9
 """Labels are accepted from the confidence at which this share of the held-out labels was predicted as given."""
@@ -142,7 +143,7 @@ def write_hidden(path: Path, hidden: HiddenLabels, images: ImageSet, threshold: 
     accepted = hidden.acceptable(threshold)
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(("file", "given", "found", "confidence", "sure"))
+    writer.writerow(CROSS_CHECK_COLUMNS)
     for row, position in enumerate(hidden.position):
         found = names[int(hidden.found[row])]
         sure = "yes" if accepted[row] else "no"

@@ -11,21 +11,8 @@ import numpy as np
 from protocon.base.atomic import write_bytes
 from protocon.data.imageset import ImageSet
 from protocon.engine.labelling.triage import NONE, Judgement, Opinion, Triage
+from protocon.runs.layout import LABEL_COLUMNS, OPINION_COLUMNS
 
-LABEL_COLUMNS = ("file", "label", "confidence", "triage", "review_rank", "given", "looks_like", "why")
-"""The same for every method; a cell is empty where there is no such thing."""
-OPINION_COLUMNS = (
-    "file",
-    "split",
-    "classifier",
-    "classifier_confidence",
-    "cluster",
-    "cluster_confidence",
-    "agreement",
-    "prototype",
-    "prototype_score",
-    "truth",
-)
 _BYTE_ORDER_MARK = "\ufeff"
 """Without it Excel takes UTF-8 for the local code page: ü becomes Ã¼."""
 

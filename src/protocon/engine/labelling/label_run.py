@@ -8,13 +8,13 @@ from rich.console import Console
 
 from protocon.base import distributed
 from protocon.data.imageset import ImageSet
-from protocon.engine.labelling.class_stats import cluster_facts
 from protocon.engine.labelling.cross_check import held_out_splits, hold_out
 from protocon.engine.labelling.held_out import HiddenLabels, write_hidden
 from protocon.engine.labelling.judgement import judge
 from protocon.engine.labelling.label_files import labels_that_look_wrong, write_labels, write_opinions
 from protocon.engine.labelling.triage import Judgement, measure, sort_images
 from protocon.engine.labelling.write_outputs import save_model, triage_threshold
+from protocon.engine.loop.class_stats import cluster_facts
 from protocon.engine.loop.metrics import confusion
 from protocon.engine.loop.signals import StopSignals
 from protocon.engine.loop.trainer import Trainer

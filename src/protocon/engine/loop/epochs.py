@@ -12,7 +12,7 @@ from lightning_fabric import Fabric
 from rich.console import Console
 
 from protocon.base import distributed
-from protocon.engine.labelling.write_outputs import append_classes
+from protocon.engine.loop.class_stats import class_row
 from protocon.engine.loop.display import Display
 from protocon.engine.loop.guards import Guards, stopped_row
 from protocon.engine.loop.rank_check import check_same_start
@@ -95,13 +95,20 @@ def _train_epochs(
             display.say(f"warning in epoch {epoch + 1}: {warning['message']}. {warning['advice']}")
         if distributed.rank() == 0:
             folder.append(folder.metrics_file, row)
-            append_classes(folder, session, epoch)
+            _append_classes(folder, session, epoch)
             for warning in warnings:
                 folder.append(folder.warnings_file, warning)
             folder.append(folder.timings_file, {"epoch": epoch, "seconds": time.monotonic() - began})
             scalars.write(row)
         saver.after_epoch(epoch, due=(epoch + 1) % config.run.checkpoint_every == 0 or epoch + 1 == total)
         distributed.barrier()
+
+
+def _append_classes(folder: RunFolder, session: Session, epoch: int) -> None:
+    """Add an epoch's line to classes.jsonl, where the method and the data know enough for one."""
+    row = class_row(session.method.held(), session.hidden_truth.numpy(), session.bundle.train.class_names)
+    if row is not None:
+        folder.append(folder.classes_file, {"epoch": epoch} | row)
 
 
 def summarise(trainer: Trainer, folder: RunFolder, seconds: float) -> dict[str, Any]:
@@ -127,6 +134,7 @@ def summarise(trainer: Trainer, folder: RunFolder, seconds: float) -> dict[str, 
             "steps": trainer.step,
             "test_accuracy": mean_of_last("test_accuracy_ema"),
             "test_accuracy_weights": mean_of_last("test_accuracy"),
+            "test_macro_accuracy": mean_of_last("test_macro_accuracy_ema"),
             "test_accuracy_last_epoch": last.get("test_accuracy_ema"),
             "pseudo_label_accuracy": last.get("pseudo_accuracy_refined"),
             "retention": last.get("retention"),

@@ -22,13 +22,14 @@ from protocon.engine.loop.display import Display
 from protocon.engine.loop.guards import not_finite, some_ids
 from protocon.engine.loop.learners import Learners, unwrap
 from protocon.engine.loop.meter import EpochMeter, Unchecked
-from protocon.engine.loop.metrics import accuracy, predict_set
+from protocon.engine.loop.metrics import METRICS
 from protocon.engine.loop.rank_check import check_same_state
 from protocon.engine.setup.crop_views import build_crops
 from protocon.engine.setup.session import Session
 from protocon.engine.setup.whole_set import whole_set
 from protocon.errors import RunError, TrainingError
 from protocon.networks.ema import MomentumCopy
+from protocon.runs.predict_set import predict_set
 from protocon.settings.config import RunConfig
 from protocon.types import Batch, Outputs, Progress, Step, Update
 
@@ -159,12 +160,12 @@ class Trainer:
         if test is None or (remaining >= LAST_EPOCHS and (epoch + 1) % self.config.run.eval_every):
             return {}
         labels = torch.from_numpy(test.labels.copy())
+        networks = {"": self.session.method.model(self.learners.main.bare), "_ema": self.evaluated}
+        logits = {kind: self.predict(network, test).logits for kind, network in networks.items()}
         return {
-            name: accuracy(self.predict(network, test).logits, labels)
-            for name, network in (
-                ("test_accuracy", self.session.method.model(self.learners.main.bare)),
-                ("test_accuracy_ema", self.evaluated),
-            )
+            f"test_{name}{kind}": metric(said, labels)
+            for name, metric in METRICS.items()
+            for kind, said in logits.items()
         }
 
     def predict(self, network: nn.Module, images: ImageSet) -> Outputs:

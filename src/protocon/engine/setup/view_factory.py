@@ -7,28 +7,18 @@ import torch
 from torch import Tensor
 
 from protocon.augment.batches import Engine
+from protocon.augment.clean import CLEAN, CleanView, clean_view_of
 from protocon.augment.features import FeatureView
 from protocon.augment.fused import kernels
 from protocon.augment.randaugment import RandAugmentView
 from protocon.augment.simclr import SimCLRView
-from protocon.augment.views import CentreView, RandomCropFlip, WeakView
+from protocon.augment.views import RandomCropFlip, WeakView
 from protocon.errors import ConfigError
 from protocon.features.picked_view import PickedView, clean_view
 from protocon.settings.auto import SMALL_SIDE
 from protocon.settings.config import RunConfig
 
 View = Callable[[Tensor, Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class _Clean:
-    """Whole images as they are stored, which is at the network's size; keys are taken and ignored."""
-
-    def __call__(self, images: Tensor, keys: Tensor) -> Tensor:
-        return CentreView(images.shape[-1])(images, keys)
-
-
-CLEAN: View = _Clean()
 
 
 @dataclass(frozen=True)
@@ -48,7 +38,7 @@ class Views:
 
     weak: View
     strong: View
-    clean: Callable[[Tensor], Tensor]
+    clean: CleanView
 
 
 def build_views(config: RunConfig, *, shape: tuple[int, ...], feature_std: Tensor | None) -> Views:
@@ -59,11 +49,10 @@ def build_views(config: RunConfig, *, shape: tuple[int, ...], feature_std: Tenso
         return Views(
             FeatureView(noise=views.weak_noise, dropout=views.weak_dropout, std=spread),
             FeatureView(noise=views.strong_noise, dropout=views.strong_dropout, std=spread),
-            lambda images: images,
+            clean_view_of(shape),
         )
     weak, strong = _image_views(config, size=shape[-1])
-    # An image's clean view has no draws, so any keys will do.
-    return Views(weak, strong, lambda images: CLEAN(images, torch.zeros(len(images), dtype=torch.int64)))
+    return Views(weak, strong, clean_view_of(shape))
 
 
 def _image_views(config: RunConfig, *, size: int) -> tuple[View, View]:

@@ -17,8 +17,9 @@ from rich.console import Console
 from protocon.base.duration import show_duration
 from protocon.engine.loop.checkpoint import save_checkpoint
 from protocon.engine.loop.trainer import Trainer, build_trainer, unwrap
-from protocon.engine.setup.encode import with_features
-from protocon.engine.setup.session import Session, prepare
+from protocon.engine.setup.encode import encode
+from protocon.engine.setup.session import Session, build, settle
+from protocon.engine.setup.settled import Settled
 from protocon.errors import ConfigError
 from protocon.settings.config import RunConfig
 
@@ -55,20 +56,20 @@ class Speed:
 
 def within_budget(
     config: RunConfig,
-    session: Session,
+    settled: Settled,
     fabric: Fabric,
     console: Console,
     *,
     started: float,
     clock: Clock = time.monotonic,
-) -> Session:
-    """The session with as many epochs as fit into the budget; as it is if there is none, or epochs were asked for.
+) -> Settled:
+    """Settings with as many epochs as fit into the budget; as they are if there is none, or epochs were asked for.
 
     The result is the same as if `optim.epochs` had been asked for: nothing of the timed steps is left in it.
 
     Args:
         config: as asked for.
-        session: what `prepare` made of it; its network is used up.
+        settled: what `settle` made of it.
         fabric: for the device; all processes settle on what the first one measured.
         console: where the choice is said.
         started: when the budget began, by the clock.
@@ -76,25 +77,26 @@ def within_budget(
     """
     budget = config.optim.time_budget
     if budget is None or config.optim.epochs != "auto" or config.optim.total_steps is not None:
-        return session
-    speed = measure(with_features(session, console, fabric.device), fabric, seconds=budget * _SHARE_TIMED, clock=clock)
+        return settled
+    session = build(settled, encode(settled, console, fabric.device))
+    speed = measure(session, fabric, seconds=budget * _SHARE_TIMED, clock=clock)
     left = _MARGIN * budget - (clock() - started)
-    epochs, reason = choose_epochs(speed, session, budget=budget, left=left)
+    epochs, reason = choose_epochs(speed, settled, budget=budget, left=left)
     epochs, reason = fabric.broadcast((epochs, reason), src=0)
     if epochs < LEAST_EPOCHS:
         raise ConfigError(reason)
     console.print(f"time budget: {reason}", markup=False, highlight=False, soft_wrap=True)
     optim = config.optim.model_copy(update={"epochs": epochs})
-    fitted = prepare(config.model_copy(update={"optim": optim}), session.bundle)
+    fitted = settle(config.model_copy(update={"optim": optim}), settled.bundle, split=settled.split)
     reasons = {**fitted.resolved.reasons, "optim.epochs": f"{epochs} ({reason})"}
     return replace(fitted, resolved=replace(fitted.resolved, reasons=reasons))
 
 
-def choose_epochs(speed: Speed, session: Session, *, budget: float, left: float) -> tuple[int, str]:
+def choose_epochs(speed: Speed, settled: Settled, *, budget: float, left: float) -> tuple[int, str]:
     """How many epochs, and why; fewer than LEAST_EPOCHS with what to change."""
-    per_epoch = session.resolved.steps_per_epoch
-    usual = session.resolved.total_epochs
-    rounds = 1 + int(session.config.run.cross_check)  # each group of hidden labels takes one more
+    per_epoch = settled.resolved.steps_per_epoch
+    usual = settled.resolved.total_epochs
+    rounds = 1 + int(settled.config.run.cross_check)  # each group of hidden labels takes one more
     epochs = speed.epochs_within(left / rounds, per_epoch)
     pace = f"{speed.step:.3g} s a step, {show_duration(per_epoch * speed.step + speed.epoch)} an epoch"
     spent = _MARGIN * budget - left
@@ -107,7 +109,7 @@ def choose_epochs(speed: Speed, session: Session, *, budget: float, left: float)
             f"worth training. Allow {show_duration(needed)}; or take smaller images (--image-size), a smaller encoder "
             "(--encoder wrn-10-1), or a pretrained one that stays as it is (--frozen); or set --epochs instead"
         )
-    if session.frozen is not None and epochs >= usual:
+    if settled.config.network.frozen and epochs >= usual:
         return usual, f"the usual length; on a frozen encoder more would only make it surer of its mistakes; {pace}"
     if epochs > _LONGEST * usual:
         epochs = _LONGEST * usual
@@ -122,7 +124,7 @@ def measure(session: Session, fabric: Fabric, *, seconds: float, clock: Clock = 
     The session's network and method are used up.
 
     Args:
-        session: with its features, if its encoder is frozen.
+        session: complete.
         fabric: for the device.
         seconds: about how many to spend on timed steps; there are at least two.
         clock: seconds.

@@ -8,9 +8,11 @@ from rich.console import Console
 
 from protocon.base.duration import show_duration
 from protocon.data.imageset import DataBundle
-from protocon.engine.setup.budget import measure, within_budget
+from protocon.engine.planning.budget import measure, within_budget
+from protocon.engine.setup.encode import outline
 from protocon.engine.setup.fabric import build_fabric
-from protocon.engine.setup.session import Session, prepare
+from protocon.engine.setup.session import Session, build, settle
+from protocon.runs.run_data import load_data
 from protocon.settings.config import RunConfig, to_yaml
 
 _BACKWARD_FACTOR = 2.5
@@ -32,17 +34,18 @@ def describe_plan(config: RunConfig, bundle: DataBundle | None = None, *, timed:
         timed: also tell how long training would take.
     """
     started = time.monotonic()
-    session = prepare(config, bundle)
+    settled = settle(config, load_data(config) if bundle is None else bundle)
     if config.optim.time_budget is not None:
         quiet = Console(quiet=True)
-        session = within_budget(config, session, build_fabric(config), quiet, started=started)
+        settled = within_budget(config, settled, build_fabric(config), quiet, started=started)
+    session = build(settled, outline(settled))
     plan = _plan(session)
     return plan | {"time": _time(session)} if timed else plan
 
 
 def _time(session: Session) -> str:
     """How long training would take, in words. Uses the session's network up."""
-    if session.frozen is not None:
+    if session.config.network.frozen:
         return "not known before the features of the frozen encoder are there"
     config, resolved = session.config, session.resolved
     batch = int(config.optim.batch_size) * (1 + config.optim.mu)

@@ -16,10 +16,10 @@ from protocon.data.imageset import DataBundle
 from protocon.data.registry import OWN
 from protocon.data.source_options import Progress
 from protocon.data.sources.listing import sort_out
+from protocon.engine.planning.preview import describe_plan
 from protocon.engine.setup.announce import describe_data
-from protocon.engine.setup.preview import describe_plan
-from protocon.engine.setup.session import choose_split, load_data
 from protocon.errors import ProtoConError
+from protocon.runs.run_data import choose_split, load_data
 from protocon.settings.config import RunConfig
 
 

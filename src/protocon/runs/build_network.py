@@ -1,0 +1,38 @@
+"""The one place where a network is put together from its encoder and the settings of its heads."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from protocon.methods import METHODS
+from protocon.networks.encoders import Encoder
+from protocon.networks.network import Network
+from protocon.settings.config import RunConfig
+
+
+def build_network(
+    config: RunConfig, encoder: Encoder, *, classes: int, mean: Sequence[float] | Tensor, std: Sequence[float] | Tensor
+) -> Network:
+    """Encoder, classifier, and the projector where the method uses one. Draws from torch's generator.
+
+    Args:
+        config: without `auto`.
+        encoder: f, with or without trained weights.
+        classes: C.
+        mean: per channel (or per feature), subtracted from the input.
+        std: divides it next.
+    """
+    uses_projector = METHODS[config.method_name].uses_projector
+    return Network(
+        encoder,
+        classes=classes,
+        projection_dim=int(config.network.projection_dim) if uses_projector else 0,
+        mean=mean,
+        std=std,
+        projector_norm=config.network.projector_norm,
+    )
+
+
+def trained_part(config: RunConfig) -> str:
+    """Name of the encoder between frozen features and heads."""
+    return f"mlp-{config.network.hidden}" if config.network.hidden else "none"

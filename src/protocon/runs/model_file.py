@@ -1,0 +1,99 @@
+"""The file of a trained network: weights as safetensors, and as metadata what is needed to use them.
+
+Runs, classifiers and exports all write it here and read it here. What else they keep in it goes by names of its own.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from protocon.errors import ProtoConError, RunError
+from protocon.networks.encoders import build_encoder
+from protocon.networks.feature_space import Kind, empty_space
+from protocon.networks.frozen import stack, with_space_names
+from protocon.networks.network import Network
+from protocon.runs.build_network import build_network, trained_part
+from protocon.settings.config import RunConfig, validate
+from protocon.settings.legacy import with_old_values
+
+METADATA = "protocon"
+"""Key of the facts in the file's metadata."""
+_EXTRA = "estimator."
+"""Begins the names of tensors that are not the network's; `ProtoConClassifier` was the first to have some."""
+
+
+def model_bytes(
+    network: nn.Module,
+    *,
+    config: RunConfig,
+    class_names: tuple[str, ...],
+    shape: tuple[int, ...],
+    facts: Mapping[str, Any] | None = None,
+    tensors: Mapping[str, Tensor] | None = None,
+    plain: Callable[[Any], Any] | None = None,
+) -> bytes:
+    """The content of a model file.
+
+    Args:
+        network: from images (or embeddings) to classes.
+        config: without `auto`.
+        class_names: in the order of the classifier's outputs.
+        shape: of an image (C, H, W) or an embedding (D,).
+        facts: what else is known, by names other than these three.
+        tensors: what else is kept, by name.
+        plain: turns values of `facts` that JSON cannot hold into ones that it can, or raises TypeError.
+    """
+    known = {
+        "config": config.model_dump(mode="json"),
+        "class_names": list(class_names),
+        "shape": list(shape),
+        **(facts or {}),
+    }
+    # Cloned where several names share memory: safetensors stores each tensor on its own.
+    own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
+    own |= {_EXTRA + name: tensor.detach().cpu().contiguous() for name, tensor in (tensors or {}).items()}
+    return save(own, metadata={METADATA: json.dumps(known, default=plain)})
+
+
+def read_model(path: Path) -> tuple[Network, RunConfig, dict[str, Any], dict[str, Tensor]]:
+    """The network, its settings, all facts, and the tensors that are not the network's; errors say what is wrong."""
+    try:
+        with safe_open(path, framework="pt") as content:
+            facts = json.loads((content.metadata() or {})[METADATA])
+            tensors = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
+        own = {name: tensor for name, tensor in tensors.items() if not name.startswith(_EXTRA)}
+        extra = {name.removeprefix(_EXTRA): t for name, t in tensors.items() if name.startswith(_EXTRA)}
+        config = validate(with_old_values(facts["config"]))
+        return _rebuild(config, facts, own), config, facts, extra
+    except (LookupError, ValueError, TypeError, AttributeError, RuntimeError, OSError, *_FOREIGN) as error:
+        raise RunError(f"{path} is damaged or not a model of this package: {str(error)[:300]}") from error
+
+
+_FOREIGN = (SafetensorError, ProtoConError)
+
+
+def _rebuild(config: RunConfig, facts: dict[str, Any], tensors: dict[str, Tensor]) -> Network:
+    """The network that a model file describes."""
+    shape, names = tuple(facts["shape"]), tuple(facts["class_names"])
+    if not shape or not all(type(side) is int and 0 < side < 2**20 for side in shape):
+        raise ValueError(f"an input shape of {shape}")
+    if len(names) < 2 or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"class names {names[:5]}")
+    blocks = 0 if config.network.pooled_blocks == "auto" else config.network.pooled_blocks
+    encoder = build_encoder(config.network.encoder, input_shape=shape, pooled_blocks=blocks)
+    if config.network.frozen:
+        tensors = with_space_names(tensors)
+        components = len(tensors.get("encoder.space.matrix", torch.zeros(1, 1)).T)
+        trained = build_encoder(trained_part(config), input_shape=(components,))
+        kind: Kind = "roots" if "encoder.space.shift" in tensors else "standard"
+        encoder = stack(encoder, trained, empty_space(kind, encoder.parts or (encoder.features,), components))
+    blank = [0.0] * shape[0], [1.0] * shape[0]  # the file has the normalisation too
+    network = build_network(config, encoder, classes=len(names), mean=blank[0], std=blank[1])
+    network.load_state_dict(tensors)
+    return network.to(memory_format=torch.channels_last).eval()

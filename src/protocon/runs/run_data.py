@@ -1,0 +1,60 @@
+"""The data that settings name, and the labels of it that a run is given."""
+
+from dataclasses import replace
+
+from protocon.data.imageset import DataBundle, ImageSet
+from protocon.data.labels.label_split import Split, make_split, split_without_labels
+from protocon.data.labels.split_file import load_split
+from protocon.data.registry import DATASETS, OWN
+from protocon.data.source_options import Progress, SourceOptions
+from protocon.errors import ConfigError
+from protocon.methods import METHODS
+from protocon.settings.auto import image_size_for, largest_side
+from protocon.settings.config import RunConfig
+
+
+def load_data(config: RunConfig, progress: Progress | None = None) -> DataBundle:
+    """The data set that a config names; `progress` is told how many files are decoded."""
+    data = config.data
+    source = DATASETS[data.name]
+    size = None if data.image_size == "auto" else int(data.image_size)
+    options = SourceOptions(
+        root=data.root,
+        labels=data.labels,
+        image_size=size,
+        grey=data.grey,
+        domain=data.domain,
+        test_fraction=data.test_fraction,
+        storage=data.storage,
+        bad_files=data.bad_files,
+        largest_auto=largest_side(config),
+        smallest_auto=image_size_for(0, config),
+        progress=progress,
+    )
+    bundle = source(options)
+    shape = bundle.train.shape
+    if size is None and len(shape) == 3:
+        wanted = image_size_for(shape[-1], config)
+        if data.name in OWN:
+            wanted = min(wanted, largest_side(config))
+        if shape[-1] != wanted:
+            bundle = source(replace(options, image_size=wanted))
+    return bundle
+
+
+def choose_split(config: RunConfig, train: ImageSet) -> Split:
+    """The split file that was given, or labels drawn as asked; no labels for a method that does without."""
+    data = config.data
+    if not METHODS[config.method_name].uses_labels:
+        return split_without_labels(train, seed=config.run.seed)
+    if data.split is not None:
+        return load_split(data.split, train)
+    if data.labels_per_class is not None and data.labels_percent is not None:
+        raise ConfigError("labels_per_class and labels_percent are both set; give one of them")
+    return make_split(
+        train,
+        per_class=data.labels_per_class,
+        fraction=None if data.labels_percent is None else data.labels_percent / 100,
+        seed=config.run.seed,
+        include_labelled=data.include_labelled,
+    )
