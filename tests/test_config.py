@@ -37,6 +37,25 @@ def test_dotted_key_is_unambiguous() -> None:
     assert protocon_settings(config).threshold == 0.7
 
 
+@pytest.mark.parametrize("override", ["least_retention=0.3", "method.least_retention=0.3"])
+def test_a_setting_of_an_earlier_version_is_known_by_its_present_name(override: str, tmp_path: Path) -> None:
+    recipe = tmp_path / "old.yaml"
+    recipe.write_text("method: {least_retention: 0.3}\n")
+    old = {"method": {"least_retention": 0.3}}
+    for config in (
+        build_config(overrides=[override]),
+        build_config(settings={"method": {"min_retention": 0.1}}, overrides=[override]),
+        build_config(settings=old),
+        build_config(recipe=str(recipe)),
+        validate(old),
+    ):
+        assert protocon_settings(config).min_retention == 0.3
+        assert "least_retention" not in to_yaml(config)
+    assert protocon_settings(build_config(recipe=str(recipe), overrides=["min_retention=0.5"])).min_retention == 0.5
+    with pytest.raises(ConfigError, match=r"least_retention is now called method\.min_retention, and both are given"):
+        validate({"method": {"least_retention": 0.3, "min_retention": 0.3}})
+
+
 @pytest.mark.parametrize(
     ("override", "expected"),
     [

@@ -60,6 +60,13 @@ def test_a_methods_setting_reaches_those_that_have_it() -> None:
     assert setting(small("method.alpha=0.7"), "protocon", "alpha") == 0.7
 
 
+@pytest.mark.parametrize("key", ["least_retention", "method.least_retention", "protocon.least_retention"])
+def test_a_setting_reaches_its_method_by_its_name_of_an_earlier_version(key: str) -> None:
+    request = small(f"{key}=0.3")
+    assert setting(request, "protocon", "min_retention") == 0.3
+    assert setting(request, "fixmatch", "min_retention") is None
+
+
 def test_a_setting_with_a_methods_name_reaches_that_one() -> None:
     request = small("threshold=0.8", "fixmatch.threshold=0.6")
     assert (setting(request, "protocon", "threshold"), setting(request, "fixmatch", "threshold")) == (0.8, 0.6)

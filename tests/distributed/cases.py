@@ -36,7 +36,7 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     **{name: (name, ()) for name in (*METHODS, *TOYS)},
     "protocon, eman": (
         "protocon",
-        ("teacher=eman", "centroid_warmup=1", "heads=2", "center=true", "least_retention=0.6"),
+        ("teacher=eman", "centroid_warmup=1", "heads=2", "center=true", "min_retention=0.6"),
     ),
     "protocon, two heads, instance discrimination": (
         "protocon",

@@ -130,7 +130,7 @@ class StoppedError(Exception):
 def test_a_resumed_run_is_the_uninterrupted_one_even_without_the_cache(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    overrides = ("least_retention=0.5",)  # so that the threshold's state is in play
+    overrides = ("min_retention=0.5",)  # so that the threshold's state is in play
     whole = run_in(place, tmp_path / "whole", *overrides, cache="one")
     save = save_checkpoint
 
@@ -186,16 +186,16 @@ def test_small_images_are_enlarged_and_settings_fit_a_frozen_encoder(place: Path
     assert session.bundle.train.shape == (3, 128, 128)
     chosen = session.config
     assert (chosen.views.weak, chosen.views.strong, chosen.views.crop_scale) == ("crop", "randaugment", 0.5)
-    assert (chosen.method.least_retention, chosen.optim.lr) == (0.2, 0.03)  # type: ignore[attr-defined]
+    assert (chosen.method.min_retention, chosen.optim.lr) == (0.2, 0.03)  # type: ignore[attr-defined]
     trained = prepare(config.model_copy(update={"network": config.network.model_copy(update={"frozen": False})}))
     assert trained.bundle.train.shape == (3, SIDE, SIDE)
-    assert trained.config.method.least_retention == 0.0  # type: ignore[attr-defined]
+    assert trained.config.method.min_retention == 0.0  # type: ignore[attr-defined]
     assert trained.config.views.crop_scale == 0.2
 
 
 def test_a_lowered_threshold_is_logged_and_said(place: Path, tmp_path: Path) -> None:
     console = Console(record=True, stderr=True, width=200)
-    config = config_for(place, "least_retention=0.9", "epochs=3", "lr=0.0001")
+    config = config_for(place, "min_retention=0.9", "epochs=3", "lr=0.0001")
     fit(config, out=tmp_path, console=console)
     assert "the threshold is lowered to" in console.export_text()
 

@@ -9,7 +9,7 @@ import yaml
 from protocon.errors import ConfigError, RunError, unknown_name
 from protocon.methods import METHODS
 from protocon.references import REFERENCES
-from protocon.settings.config import RunConfig, build_config, differences, known_keys, validate
+from protocon.settings.config import RunConfig, build_config, current_key, differences, known_keys, validate
 from protocon.settings.recipe import merge, parse_yaml, read_recipe
 
 _CARRIER = "supervised"
@@ -171,7 +171,8 @@ def _check_each_is_used(overrides: Sequence[str], names: Sequence[str]) -> None:
 def _for_method(text: str, name: str) -> str | None:
     """The override as one method takes it; None if it does not apply to that method."""
     key, separator, value = text.partition("=")
-    section, dot, field = key.strip().rpartition(".")
+    key = current_key(key.strip())
+    section, dot, field = key.rpartition(".")
     if section in METHODS:
         return f"method.{field}{separator}{value}" if section == name else None
     fields = known_keys(_carrier(name))

@@ -69,7 +69,7 @@ class ProtoCon(Method):
         self.prototypes = ClassPrototypes(problem.classes, problem.projection_dim)
         self.alignment = build_alignment(config, problem, kind="dual" if config.alignment == "dual" else "mean")
         self.threshold = RetentionThreshold(
-            config.threshold, retention=0.0 if config.least_retention == "auto" else config.least_retention
+            config.threshold, retention=0.0 if config.min_retention == "auto" else config.min_retention
         )
         uniform = torch.full((config.heads, sizes.clusters, problem.classes), 1.0 / problem.classes)
         self.register_buffer("cluster_table", uniform)

@@ -34,7 +34,7 @@ class ProtoConConfig(AlignmentSettings, PseudoLabelConfig):
     heads: int = Field(default=1, ge=1, le=64)
     """Independent clusterings whose labels are averaged; the paper uses 2 for ImageNet."""
     centroid_warmup: int = Field(default=20, ge=0)
-    """Epochs in which centroids move with every mini-batch; once an epoch afterwards (70 for large data)."""
+    """Epochs in which centroids move with every mini-batch; once per epoch afterwards (70 for large data)."""
     first_epoch: Literal["observe", "supervised"] = "supervised"
     """Epoch 0 fills the banks: without learning (the paper), or learning from the labels alone."""
     lambda_p: float = Field(default=1.0, ge=0)
@@ -55,8 +55,8 @@ class ProtoConConfig(AlignmentSettings, PseudoLabelConfig):
     """Leave images below the threshold out of the prototypical loss."""
     prototype_labelled: bool = True
     """Apply the prototypical loss to labelled images too (not in the paper)."""
-    least_retention: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = "auto"
-    """Share of the unlabelled images that shall always count as reliable: the threshold is lowered for an epoch where
+    min_retention: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = "auto"
+    """Smallest share of the unlabelled images that counts as reliable: the threshold is lowered for an epoch where
     fewer reached it in the last. 0 keeps it fixed, as the paper does; auto is 0 except on a frozen encoder."""
     history_fraction: float = Field(default=1.0, gt=0, le=1)
     """Share of each cluster's members that make its label (the paper's history ablation)."""
@@ -70,7 +70,7 @@ class ProtoConConfig(AlignmentSettings, PseudoLabelConfig):
         frozen, count = "frozen encoder", f"{facts.unlabelled} unlabelled images"
         config = self
         if facts.frozen:
-            config = config.choose(reasons, "least_retention", FROZEN_RETENTION, frozen)
+            config = config.choose(reasons, "min_retention", FROZEN_RETENTION, frozen)
             if config.neighbours == "auto":
                 usual = resolve_sizes(config, samples=facts.unlabelled, classes=facts.classes).neighbours
                 near = min(FROZEN_NEIGHBOURS, usual)
@@ -80,7 +80,7 @@ class ProtoConConfig(AlignmentSettings, PseudoLabelConfig):
         if facts.balanced:
             alignment, reason = "dual", "labels_per_class: classes are taken to be balanced"
         config = config.choose(reasons, "alignment", alignment, reason)
-        config = config.choose(reasons, "least_retention", 0.0, "τ is fixed")
+        config = config.choose(reasons, "min_retention", 0.0, "τ is fixed")
         sizes = resolve_sizes(config, samples=facts.unlabelled, classes=facts.classes)
         clusters = f"K = {sizes.clusters} clusters of {count} in {facts.classes} classes"
         config = config.choose(reasons, "neighbours", sizes.neighbours, f"n; {clusters}")

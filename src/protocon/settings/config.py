@@ -235,6 +235,31 @@ ON_FROZEN = "protocon-frozen"
 SECTIONS = ("data", "views", "network", "method", "optim", "run")
 
 
+RENAMED = {"method.least_retention": "method.min_retention"}
+"""Settings of earlier versions by their present names: old files, runs and commands still work."""
+
+
+def current_key(key: str) -> str:
+    """The present name of a setting, given as `section.key` or as the bare key."""
+    for old, new in RENAMED.items():
+        if key in (old, old.partition(".")[2]):
+            return new
+    return key
+
+
+def _with_current_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested settings by their present names."""
+    changed = dict(values)
+    for old, new in RENAMED.items():
+        (section, name), present = old.split("."), new.partition(".")[2]
+        content = changed.get(section)
+        if isinstance(content, Mapping) and name in content:
+            if present in content:
+                raise ConfigError(f"{old} is now called {new}, and both are given; keep {new}")
+            changed[section] = {present if key == name else key: value for key, value in content.items()}
+    return changed
+
+
 def known_keys(method: str) -> dict[str, list[str]]:
     """Field names of each section, with the method's own."""
     models: dict[str, type[BaseModel]] = {
@@ -259,7 +284,7 @@ def set_override(values: dict[str, Any], text: str) -> None:
     method = str(values.get("method_name", "protocon"))
     if method not in METHODS:
         raise ConfigError(unknown_name("method", method, METHODS))
-    section, name = _locate(key.strip(), known_keys(method))
+    section, name = _locate(current_key(key.strip()), known_keys(method))
     try:
         value = yaml.load(raw, PlainLoader)  # a SafeLoader
     except (yaml.YAMLError, ValueError, RecursionError, OverflowError) as error:
@@ -306,7 +331,7 @@ def build_config(
         Traceback (most recent call last):
         protocon.errors.ConfigError: unknown setting 'treshold'; did you mean threshold?
     """
-    values = merge(read_recipe(recipe) if recipe else {}, settings or {})
+    values = merge(_with_current_names(read_recipe(recipe) if recipe else {}), _with_current_names(settings or {}))
     if "method_name" not in values and "method" not in values and _is_frozen(values, overrides):
         values["method_name"] = ON_FROZEN
     for text in overrides:
@@ -323,6 +348,7 @@ def _is_frozen(values: Mapping[str, Any], overrides: Sequence[str]) -> bool:
 
 def validate(values: Mapping[str, Any]) -> RunConfig:
     """A RunConfig from nested settings; errors name the setting, what came and what was expected."""
+    values = _with_current_names(values)
     method = str(values.get("method_name", "protocon"))
     if method in METHODS:
         _check_names(values, known_keys(method))
