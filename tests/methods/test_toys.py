@@ -11,7 +11,7 @@ from protocon.engine.loop.checkpoint import load_checkpoint
 from protocon.engine.loop.trainer import Trainer, build_trainer
 from protocon.engine.setup.fabric import build_fabric
 from protocon.engine.setup.session import prepare
-from protocon.errors import ConfigError, TrainingError
+from protocon.errors import ConfigError, RunError, TrainingError
 from protocon.estimator.classifier import ProtoConClassifier
 from protocon.methods.needs import Crops, Momentum
 from protocon.runs.trained import load_run
@@ -194,7 +194,10 @@ def test_stopped_within_an_epoch_and_resumed_it_has_the_same_bits(name: str, dat
 def test_the_model_is_the_evaluated_copy_without_what_the_method_added(data: Path, tmp_path: Path) -> None:
     result = train(config_of(data, "distilled", ("epochs=1",)), tmp_path, "run")
     assert result["test_accuracy"] is None
-    saved = load_run(tmp_path / "run").network.state_dict()
+    run = load_run(tmp_path / "run")
+    with pytest.raises(RunError, match="knows no classes"):
+        run.predict_proba(torch.zeros(2, 8))
+    saved = run.network.state_dict()
     last = load_checkpoint(tmp_path / "run" / "checkpoints" / "epoch-00001.safetensors")
     expected = {
         name.removeprefix("backbone."): t for name, t in last.part("copy:teacher").items() if "backbone." in name

@@ -11,6 +11,7 @@ from torch import Tensor
 from protocon.augment.clean import clean_view_of
 from protocon.data.imageset import ArrayImages, FeatureArray, ImageSet
 from protocon.errors import DataError, RunError
+from protocon.methods import METHODS
 from protocon.networks.network import Network
 from protocon.runs.layout import MODEL
 from protocon.runs.model_file import read_model
@@ -42,7 +43,12 @@ class TrainedRun:
         return self.predict_set(images)
 
     def predict_set(self, images: ImageSet) -> Outputs:
-        """Outputs of a whole ImageSet."""
+        """Outputs of a whole ImageSet; an error for a run that was trained without labels."""
+        if not METHODS[self.config.method_name].uses_labels:
+            raise RunError(
+                f"this run's method, {self.config.method_name}, learns without labels, so it knows no classes. "
+                "Train a classifier on its encoder: protocon train --init with the run's folder"
+            )
         return predict_set(
             self.network,
             images,
