@@ -1,7 +1,7 @@
 """What the model thinks of all images after a round of answers: one unchanging snapshot."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class Opinion:
     known: Known
     round: int = 0
     probs: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
-    """(n, C) of the model that has seen all answers; no columns before there is a label."""
+    """(n, C); no columns before there is a label. Of the model that has seen all answers, once it is `complete`."""
     guess: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Likeliest class (n,); −1 where there is no model."""
     sure: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
@@ -100,28 +100,27 @@ class Thinker:
         return numbers
 
     def think(self, numbers: np.ndarray, known: Known) -> Opinion:
-        """The opinion after these answers."""
+        """The opinion after these answers, of the model that sees no audited ones; `complete` adds these.
+
+        Picks and coverage are this model's too: if they depended on audited answers, so would everything after them.
+        """
         if self.picker is None:
             raise RuntimeError("prepare comes first")
         self._round += 1
         rows = {int(number): row for row, number in enumerate(numbers)}
-        fair_labels = np.where(known.audited, -1, known.labels)
+        labels = np.where(known.audited, -1, known.labels)
         skip = np.flatnonzero(known.closed).tolist()
-        if self.model is None or not (fair_labels >= 0).any():
-            picks = self.picker.next(_PICKS, labels=fair_labels, skip=skip)
+        if self.model is None or not (labels >= 0).any():
+            picks = self.picker.next(_PICKS, labels=labels, skip=skip)
+            nothing = np.zeros(len(numbers), dtype=np.float32)
+            unknown = np.full(len(numbers), -1)
             return Opinion(
-                numbers, rows, known, self._round, picks=tuple(picks), guess=np.full(len(numbers), -1),
-                sure=np.zeros(len(numbers), np.float32), fair=np.full(len(numbers), -1),
-                likeness=np.zeros(len(numbers), np.float32), frequencies=np.zeros(len(known.classes)),
+                numbers, rows, known, self._round, picks=tuple(picks), guess=unknown, fair=unknown, sure=nothing,
+                likeness=nothing, frequencies=np.zeros(len(known.classes)),
             )  # fmt: skip
-        count = len(known.classes)
-        fair = self.model.predict(fair_labels, classes=count).probs
-        picks = self.picker.next(_PICKS, labels=fair_labels, probs=fair, skip=skip)
-        coverage = self.picker.covered(fair_labels)
-        # Coverage and picks are the fair model's too: if they depended on audited answers, so would it.
-        probs = self.model.predict(known.labels, classes=count).probs if known.audited.any() else fair
+        probs = self.model.predict(labels, classes=len(known.classes)).probs
         guess = probs.argmax(axis=1)
-        audit, fair_guess = _audit(known, fair)
+        right = known.audited & (guess == known.labels)  # "none of these" has no label: it counts as wrong
         return Opinion(
             numbers=numbers,
             rows=rows,
@@ -130,14 +129,30 @@ class Thinker:
             probs=probs,
             guess=guess,
             sure=probs.max(axis=1),
-            fair=fair_guess,
+            fair=guess,
             likeness=_likeness(self.model.units, np.flatnonzero(known.labels >= 0)),
             frequencies=_frequencies(probs, known),
-            picks=tuple(picks),
-            audit=audit,
-            coverage=coverage,
+            picks=tuple(self.picker.next(_PICKS, labels=labels, probs=probs, skip=skip)),
+            audit=Audit(int(known.audited.sum()), int(right.sum())),
+            coverage=self.picker.covered(labels),
             agreement=self._agreement(guess, known),
             doubted=doubted_labels(self.model.points, known.labels),
+        )
+
+    def complete(self, opinion: Opinion) -> Opinion:
+        """The same with predictions of a model that has seen all answers; what is measured and picked stays."""
+        known = opinion.known
+        if self.model is None or not known.audited.any() or not opinion.probs.size:
+            return opinion
+        probs = self.model.predict(known.labels, classes=len(known.classes)).probs
+        self._round += 1
+        return replace(
+            opinion,
+            round=self._round,
+            probs=probs,
+            guess=probs.argmax(axis=1),
+            sure=probs.max(axis=1),
+            frequencies=_frequencies(probs, known),
         )
 
     def neighbours(self, row: int, among: np.ndarray, count: int) -> np.ndarray:
@@ -157,13 +172,6 @@ class Thinker:
             return None
         free = known.labels < 0
         return float((old[-1][1][free] == ids[free]).mean()) if free.any() else 1.0
-
-
-def _audit(known: Known, fair: np.ndarray) -> tuple[Audit, np.ndarray]:
-    """Audited images that the fair model has right; "none of these" counts as wrong, for it has said some class."""
-    guess = fair.argmax(axis=1)
-    right = known.audited & (guess == known.labels)
-    return Audit(int(known.audited.sum()), int(right.sum())), guess
 
 
 def _likeness(units: np.ndarray, labelled: np.ndarray) -> np.ndarray:

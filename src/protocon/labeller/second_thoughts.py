@@ -5,6 +5,8 @@ import numpy as np
 _RIDGE = 0.1
 """Share of the mean eigenvalue that is added to all: few labels, many dimensions."""
 _FEWEST = 3
+_CLEARLY = 0.25
+"""How much better another class must fit, between 0 (as well) and 1 (it alone): few labels say little."""
 _MOST = 3000
 """Labels that are looked at: the inverse takes seconds for more."""
 
@@ -39,4 +41,4 @@ def doubted_labels(points: np.ndarray, labels: np.ndarray, *, most: int = 50) ->
     others[np.arange(len(known)), given] = -np.inf
     doubt = np.where(alone, -np.inf, others.max(axis=1) - own)
     worst = np.argsort(-doubt, kind="stable")
-    return tuple((int(known[i]), int(present[others[i].argmax()])) for i in worst[:most] if doubt[i] > 0)
+    return tuple((int(known[i]), int(present[others[i].argmax()])) for i in worst[:most] if doubt[i] > _CLEARLY)

@@ -56,7 +56,7 @@ class Show:
             "stands_for": question.stands_for,
         }
         if question.why == AUDIT:
-            shown["ranking"] = []  # whoever knows what the model says is no fair judge of it
+            shown["ranking"] = shown["neighbours"] = []  # whoever knows what the model says is no fair judge of it
         return shown
 
     def item(self, number: int) -> dict[str, Any]:

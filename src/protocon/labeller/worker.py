@@ -18,6 +18,8 @@ _BATCH = 3
 """Answers after which the model learns at once; fewer wait a moment for more."""
 _PATIENCE = 0.4
 _WATCH_SECONDS = 5.0
+_WATCH_SHARE = 20.0
+"""Looking at a folder of a hundred thousand files takes seconds: at most one part in so many of the time."""
 _IDLE_SECONDS = 0.05
 _RETRY_SECONDS = 5.0
 
@@ -44,7 +46,9 @@ class Worker:
         self._numbers = np.zeros(0, dtype=np.int64)
         self._thought = -1
         self._written = -1
+        self._incomplete = False
         self._watched = clock()
+        self._pause = _WATCH_SECONDS
         self._arrived: queue.SimpleQueue[tuple[np.ndarray, np.ndarray]] = queue.SimpleQueue()
         self._look = threading.Event()
         self._look.set()
@@ -109,20 +113,27 @@ class Worker:
         if self._written != self.desk.version:
             self._written = self.desk.version
             self.desk.write_labels()
-        if self._clock() - self._watched > _WATCH_SECONDS:
+        if self._clock() - self._watched > self._pause:
             self._watch()
         while not self._arrived.empty():
             numbers, features = self._arrived.get()
             self.desk.thinker.add(numbers, features)
             self.desk.features_done += len(numbers)
-        if not self._wants_opinion():
+        if self._wants_opinion():
+            self._think()
+        elif self._incomplete and self._thought == self.desk.version:
+            self._incomplete = False
+            self.desk.opinion = self.desk.thinker.complete(self.desk.opinion)
+        else:
             return False
-        self._think()
         return True
 
     def _watch(self) -> None:
+        began = self._clock()
+        changed = self.desk.refresh()
         self._watched = self._clock()
-        if self.desk.refresh():
+        self._pause = max(_WATCH_SECONDS, _WATCH_SHARE * (self._watched - began))
+        if changed:
             self._thought = self._written = -1
             self._all_seen.clear()
             self._look.set()
@@ -145,5 +156,5 @@ class Worker:
             self._numbers = thinker.prepare()
         known = self.desk.known(self._numbers)
         self.desk.opinion = thinker.think(self._numbers, known)
-        self._thought = known.version
+        self._thought, self._incomplete = known.version, True
         self.seconds = [*self.seconds[-199:], time.perf_counter() - began]
