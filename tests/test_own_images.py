@@ -105,7 +105,7 @@ def test_check_is_readable(protocon: Shell, hostile: Path) -> None:
 
 
 def test_train_goes_on_and_says_the_same(protocon: Shell, hostile: Path, tmp_path: Path) -> None:
-    done = protocon("train", str(hostile), "--epochs", "2", "--out", str(tmp_path), "--json", *QUICK)
+    done = protocon("train", str(hostile), "--epochs", "2", "--out", str(tmp_path), "--json", "--verbose", *QUICK)
     assert done.code == 0, done.err
     for text in (*SKIPPED, *SKIPPED.values(), *WARNINGS, *ODD.values(), "network.encoder: wrn-10-1"):
         assert one_line(text) in done.err

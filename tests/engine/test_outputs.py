@@ -1,6 +1,7 @@
 """labels.csv, evaluation.json, clusters.json and classes.jsonl of real runs."""
 
 import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from rich.console import Console
 
 from protocon.engine.labelling import judgement
 from protocon.engine.loop.metrics import confusion
@@ -194,3 +196,25 @@ def test_every_image_to_look_at_says_why(protocon_run: Path) -> None:
         if row["why"].startswith("opinions differ: "):
             seen = {row["label"], row["classifier"], row["cluster"], row["prototype"]}
             assert set(row["why"].removeprefix("opinions differ: ").split(" or ")) == seen
+
+
+def test_a_lay_users_terminal_has_a_handful_of_lines_and_says_where_the_run_is(tmp_path: Path) -> None:
+    data = folder_of_odd_names(tmp_path / "photos")
+    for number in range(12):
+        (tmp_path / "photos" / f"notes{number}.txt").write_text("x")
+    overrides = ("epochs=1", "image_size=16", "encoder=wrn-10-1", "tensorboard=false", "report=false", "neighbours=5")
+    config = build_config(settings={"data": data}, overrides=(*overrides, "batch_size=4"))
+    console = Console(record=True, file=io.StringIO(), width=200)
+    fit(config, out=tmp_path / "runs", name="mine", console=console)
+    brief = console.export_text()
+    assert "12 not an image (.txt)" in brief
+    assert "notes3.txt" not in brief
+    assert "network.encoder:" not in brief  # settings are in the files
+    assert len(brief.splitlines()) <= 10
+    again = fit(config, out=tmp_path / "runs", name="mine", console=console, verbose=True)
+    assert Path(again["run"]).name == "mine-2"
+    said = console.export_text()
+    assert "mine is there already; this run is a new one, in" in said
+    assert "mine-2 (--resume auto continues a run)" in said
+    assert "skipped: notes3.txt" in said
+    assert "network.projection_dim:" in said or "optim.batch_size" in said or "method." in said

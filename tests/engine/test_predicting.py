@@ -176,7 +176,7 @@ def test_format_on_standard_output(
 ) -> None:
     done = command(model, monkeypatch, capsys, str(photos / "a.png"), "--format", "csv")
     assert done.code == 0
-    assert done.out.splitlines()[0] == "file,label,confidence,error"
+    assert done.out.splitlines()[0] == "file,label,confidence,triage,error"
     assert len(done.out.splitlines()) == 2
     done = command(model, monkeypatch, capsys, str(photos / "a.png"), "--format", "xml")
     assert done.code == 1

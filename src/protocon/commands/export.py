@@ -9,18 +9,31 @@ from rich.console import Console
 from protocon.commands.console import emit
 from protocon.commands.options import AsJson, Debug
 
+_LABELS = ("folders", "huggingface", "label-studio", "fiftyone")
+
 
 def export(
     run: Annotated[Path, typer.Argument(help="Run folder, or a model.safetensors.")],
-    file_format: Annotated[str, typer.Option("--format", help="onnx, safetensors or torchscript.")] = "onnx",
-    out: Annotated[Path | None, typer.Option("--out", help="The file; default: in the run folder.")] = None,
+    file_format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="The network: onnx, safetensors, torchscript. Accepted labels with their images: folders (one per "
+            "class), huggingface, label-studio, fiftyone.",
+        ),
+    ] = "onnx",
+    out: Annotated[Path | None, typer.Option("--out", help="The file or folder; default: in the run folder.")] = None,
     as_json: AsJson = False,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
-    """Write a run's network to one file that takes bytes of images and gives class probabilities.
+    """Write a run's network, or its accepted labels, for other programs.
 
-    The file is compared with the run before it is written; one that disagrees is refused.
+    A network becomes one file that takes bytes of images and gives class probabilities; it is compared with the run
+    before it is written, and one that disagrees is refused.
     """
+    if file_format in _LABELS:
+        _export_labels(run, file_format, out, as_json)
+        return
     from protocon.export.export_run import export_run
 
     result = export_run(run, file_format=file_format, out=out)
@@ -34,6 +47,25 @@ def export(
         else:
             say.append("not compared with the run: onnxruntime is not installed (pip install 'protocon[export]')")
         for line in say:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    emit(as_json, result, show)
+
+
+def _export_labels(run: Path, file_format: str, out: Path | None, as_json: bool) -> None:
+    from protocon.export.label_formats import export_labels
+
+    result = export_labels(run, file_format=file_format, out=out)
+
+    def show(console: Console) -> None:
+        made = result["images"] - result["given"]
+        lines = [
+            f"{result['folder']}: {result['images']:,} images, {result['given']:,} with your labels and {made:,} with "
+            f"accepted ones; {result['left_out']:,} to look at are left out"
+        ]
+        if file_format == "label-studio":
+            lines.append(f"images are read from disk: set LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT={result['root']}")
+        for line in lines:
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     emit(as_json, result, show)

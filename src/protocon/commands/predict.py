@@ -47,7 +47,8 @@ def predict(
     console = Console(stderr=True)
     classes = trained.class_names if probabilities else ()
     with _output(out) as file, _bar(console) as bar:
-        rows = _counted(predict_rows(trained, paths, probabilities=probabilities), counts, bar)
+        found = _sorted_out(predict_rows(trained, paths, probabilities=probabilities), run)
+        rows = _counted(found, counts, bar)
         WRITERS[chosen](rows, file, run=str(run), classes=classes)
     if counts["unreadable"] or out is not None or not any(counts.values()):
         where = f" in {out}" if out is not None else ""
@@ -94,6 +95,16 @@ def _bar(console: Console) -> Iterator[Any]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("labelling", total=None)
         yield lambda: progress.advance(task)
+
+
+def _sorted_out(rows: Iterable[Row], run: Path) -> Iterator[Row]:
+    """Rows with what the run's own check says of labels as sure as theirs: accept, unchecked or review."""
+    from protocon.report.outcome import triage_rule
+
+    folder = run if run.is_dir() else run.parent
+    triage = triage_rule(folder / "result.json")
+    for row in rows:
+        yield row if "error" in row else row | {"triage": triage(float(row["confidence"]))}
 
 
 def _counted(rows: Iterable[Row], counts: dict[str, int], advance: Any) -> Iterator[Row]:

@@ -9,12 +9,12 @@ Row = dict[str, Any]
 
 
 def write_csv(rows: Iterable[Row], out: TextIO, *, run: str, classes: Sequence[str] = ()) -> None:  # noqa: ARG001
-    """file, label, confidence, error, and a column for each class if its probabilities are asked for."""
+    """file, label, confidence, triage, error, and a column for each class if its probabilities are asked for."""
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["file", "label", "confidence", "error", *(f"p({name})" for name in classes)])
+    writer.writerow(["file", "label", "confidence", "triage", "error", *(f"p({name})" for name in classes)])
     for row in rows:
         shares = row.get("probabilities", {})
-        cells = [row["file"], row.get("label", ""), row.get("confidence", ""), row.get("error", "")]
+        cells = [row.get(name, "") for name in ("file", "label", "confidence", "triage", "error")]
         writer.writerow([*cells, *(shares.get(name, "") for name in classes)])
 
 
@@ -31,7 +31,7 @@ def write_json(rows: Iterable[Row], out: TextIO, *, run: str, classes: Sequence[
 def write_text(rows: Iterable[Row], out: TextIO, *, run: str, classes: Sequence[str] = ()) -> None:  # noqa: ARG001
     """A line for each file."""
     for row in rows:
-        said = row.get("error") or f"{row['label']}  {row['confidence']:.3f}"
+        said = row.get("error") or f"{row['label']}  {row['confidence']:.3f}  {row['triage']}"
         shares = "".join(f"  {name} {share:.3f}" for name, share in row.get("probabilities", {}).items())
         out.write(f"{row['file']}: {said}{shares}\n")
 

@@ -32,6 +32,9 @@ def train(
         bool,
         typer.Option("--accept-changes", help="Resume although settings have changed, such as optim.epochs."),
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Say what was chosen for every setting, and why; it is in the files too.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,  # noqa: ARG001
@@ -54,7 +57,13 @@ def train(
         return
     with interruptible(console):
         result = fit(
-            config, out=out, name=name, resume=resume == "auto", accept_changes=accept_changes, console=console
+            config,
+            out=out,
+            name=name,
+            resume=resume == "auto",
+            accept_changes=accept_changes,
+            console=console,
+            verbose=verbose,
         )
         _emit_result(as_json, result)
 

@@ -66,6 +66,7 @@ def fit(
     accept_changes: bool = False,
     console: Console | None = None,
     bundle: DataBundle | None = None,
+    verbose: bool = False,
 ) -> dict[str, Any]:
     """Train as configured and return the run's summary.
 
@@ -77,6 +78,7 @@ def fit(
         accept_changes: continue although settings differ from those that the run began with, where that makes sense.
         console: where progress goes; standard error by default.
         bundle: the data of the config, if already loaded.
+        verbose: say at the start what every `auto` became, and why.
 
     Examples:
         Two epochs on drawn digits, into a folder below `runs`:
@@ -111,10 +113,12 @@ def fit(
     settled = _settle(config, begun, console, bundle)
     if begun is None:
         settled = within_budget(config, settled, fabric, console, started=started)
-        announce(settled, console)
+        announce(settled, console, verbose=verbose)
     folder = begun.folder if begun is not None else None
     if distributed.rank() == 0 and folder is None:
         folder = runfolder.create(path.parent, path.name, config, settled.split, resolved=settled.config)
+        if folder.path.name != path.name:
+            say(f"{path} is there already; this run is a new one, in {folder.path} (--resume auto continues a run)")
     folder = RunFolder(Path(fabric.broadcast(str(folder.path) if folder else "", src=0)))
     with distributed.reporting_lost_processes(), _held(folder, begun, settled, say):
         if distributed.rank() == 0 and not folder.data_file.is_file():

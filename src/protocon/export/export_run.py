@@ -28,7 +28,10 @@ def export_run(run: str | Path, *, file_format: str = "onnx", out: str | Path | 
         (True, 'digits.safetensors')
     """
     if file_format not in FORMATS:
-        raise ConfigError(f"unknown format {file_format!r}; expected one of {', '.join(FORMATS)}")
+        raise ConfigError(
+            f"unknown format {file_format!r}; expected one of {', '.join(FORMATS)} for the network, or folders, "
+            "huggingface, label-studio, fiftyone for accepted labels"
+        )
     make, suffix = FORMATS[file_format]
     trained = load_run(run)
     file = Path(out) if out is not None else _default_file(Path(run), suffix)

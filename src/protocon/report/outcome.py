@@ -1,5 +1,8 @@
 """The last lines of a run on the terminal: what came out, and what to do next."""
 
+import json
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +69,26 @@ def held_out_line(checked: dict[str, Any]) -> str:
     if not checked.get("conclusive", True):
         return f"{said}. Too few of them were sure to accept labels unseen: give more labels, or run protocon audit."
     return f"{said}; of the {checked['accepted']:,} that would be accepted, {checked['accepted_right']:,} do."
+
+
+def triage_rule(file: Path) -> Callable[[float], str]:
+    """What to do with a new image's label of this confidence, from the result of the run that made it.
+
+    As in labels.csv, but that new images have no cluster to contradict the classifier: accept from the confidence that
+    the run's check allows, `unchecked` where there was no check, `review` below.
+
+    Args:
+        file: result.json; without one nothing is known, and nothing is accepted.
+    """
+    try:
+        result = json.loads(file.read_text(encoding="utf-8"))
+        triage = result["triage"]
+        threshold = math.inf if triage["threshold"] is None else float(triage["threshold"])
+        checked = bool(triage.get("accept_checked")) or bool((result.get("cross_check") or {}).get("conclusive"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        threshold, checked = 0.95, False
+    sure = "accept" if checked else "unchecked"
+    return lambda confidence: sure if confidence >= threshold else "review"
 
 
 def _where(run: Path) -> str:

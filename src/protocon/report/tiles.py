@@ -92,7 +92,7 @@ def choose_images(record: Record, table: LabelTable, images: Images | None, budg
 
     opinions = tuple(c for c in ("refined", "classifier", "cluster", "prototype", "truth") if table.has(c))
     return Shown(
-        wrong=tuple(tile(int(row), ("given", "looks_like"), gallery.reason(table, int(row))) for row in wrong),
+        wrong=tuple(tile(int(row), (), gallery.reason(table, int(row))) for row in wrong),
         review=tuple(tile(int(row), opinions, gallery.reason(table, int(row))) for row in review),
         typical=tiles(typical),
         apart=tiles(apart),

@@ -21,6 +21,7 @@ from protocon.runs import layout
 from protocon.runs.run_folder import RunFolder
 
 _SHOWN = 20
+_SHOWN_BRIEFLY = 5
 _WORTH_A_BAR = 200
 
 
@@ -48,25 +49,29 @@ def bar(console: Console) -> Iterator[Tell]:
         yield tell
 
 
-def announce(settled: Settled, console: Console) -> None:
-    """Say what became of the files, which classes there are, and what `auto` chose and why."""
+def announce(settled: Settled, console: Console, *, verbose: bool = False) -> None:
+    """Say what became of the files and which classes there are; in `verbose` also what `auto` chose and why.
+
+    All of it is in data.json and in the report, too.
+    """
 
     def say(line: str) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     bundle, split = settled.bundle, settled.split
-    for line in file_lines(bundle.files):
+    for line in file_lines(bundle.files, verbose=verbose):
         say(line)
     test = 0 if bundle.test is None else len(bundle.test)
     names = bundle.train.class_names
     counts = f"{len(split.labelled):,} labelled, {len(split.unlabelled):,} unlabelled, {test:,} test"
     say(f"{len(names)} classes, {counts}")
-    for key, reason in settled.resolved.reasons.items():
-        say(f"  {key}: {reason}")
+    if verbose:
+        for key, reason in settled.resolved.reasons.items():
+            say(f"  {key}: {reason}")
 
 
-def file_lines(report: FileReport | None) -> Iterator[str]:
-    """The report on a person's screen: what is skipped and what is odd, up to twenty lines of each."""
+def file_lines(report: FileReport | None, *, verbose: bool = True) -> Iterator[str]:
+    """The report on a person's screen: what is odd, a few lines of it; in `verbose` more, and each skipped file."""
     if report is None:
         return
     yield report.summary()
@@ -76,10 +81,13 @@ def file_lines(report: FileReport | None) -> Iterator[str]:
         "warning": list(report.warnings),
     }
     for kind, lines in lists.items():
-        for line in lines[:_SHOWN]:
+        if kind == "skipped" and not verbose:
+            continue  # the summary counts them by reason
+        most = _SHOWN if verbose else _SHOWN_BRIEFLY
+        for line in lines[:most]:
             yield f"{kind}: {line}"
-        if len(lines) > _SHOWN:
-            yield f"{kind}: and {len(lines) - _SHOWN:,} more; all are in data.json"
+        if len(lines) > most:
+            yield f"{kind}: and {len(lines) - most:,} more; all are in data.json"
 
 
 def keep_record(folder: RunFolder, settled: Settled) -> None:
