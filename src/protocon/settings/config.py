@@ -147,10 +147,13 @@ class OptimConfig(_Section):
     time_budget: Annotated[float, BeforeValidator(parse_duration), Field(gt=0)] | None = None
     """Seconds, or text such as 90s, 20m or 2h. Where epochs is auto, a few steps are timed before training, and
     training runs for as many epochs as fit."""
+    optimizer: Literal["sgd", "adamw", "lars"] = "sgd"
+    """SGD with momentum, as in the paper; AdamW; or LARS for large batches. Each wants a learning rate of its own:
+    auto is SGD's."""
     lr: Annotated[float, Field(gt=0)] | Auto = "auto"
     """Learning rate. The paper's is 0.03; auto doubles it where there are only a few thousand steps."""
     momentum: float = Field(default=0.9, ge=0, lt=1)
-    """Momentum of SGD."""
+    """Momentum of SGD and LARS, and β₁ of AdamW."""
     nesterov: bool = True
     """Nesterov's form of the momentum."""
     weight_decay: float = Field(default=5e-4, ge=0)

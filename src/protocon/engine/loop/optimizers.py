@@ -1,22 +1,47 @@
-"""The optimiser of a network, and its groups of weights."""
+"""OPTIMIZERS: the optimiser of a network by its name. A new one is one function and one line here."""
 
+from collections.abc import Callable
+from typing import Any
+
+from timm.optim import Lars
 from torch import nn
-from torch.optim import SGD
+from torch.optim import SGD, AdamW, Optimizer
 
 from protocon.settings.config import OptimConfig
 
+Groups = list[dict[str, Any]]
+"""Weights with their weight decay."""
 
-def build_optimizer(network: nn.Module, config: OptimConfig) -> SGD:
-    """SGD without weight decay on biases and normalisation (everything with fewer than two dimensions)."""
+
+def build_optimizer(network: nn.Module, config: OptimConfig) -> Optimizer:
+    """The optimiser that is asked for, without weight decay on biases and normalisation.
+
+    These are the weights with fewer than two dimensions.
+    """
     trainable = [p for p in network.parameters() if p.requires_grad]
-    groups = [
+    groups: Groups = [
         {"params": [p for p in trainable if p.dim() > 1], "weight_decay": config.weight_decay},
         {"params": [p for p in trainable if p.dim() <= 1], "weight_decay": 0.0},
     ]
-    return SGD(
-        [group for group in groups if group["params"]],
-        lr=float(config.lr),
-        momentum=config.momentum,
-        nesterov=config.nesterov and config.momentum > 0,
-        fused=True,
-    )
+    return OPTIMIZERS[config.optimizer]([group for group in groups if group["params"]], config)
+
+
+def _sgd(groups: Groups, config: OptimConfig) -> Optimizer:
+    """The paper's."""
+    nesterov = config.nesterov and config.momentum > 0
+    return SGD(groups, lr=float(config.lr), momentum=config.momentum, nesterov=nesterov, fused=True)
+
+
+def _adamw(groups: Groups, config: OptimConfig) -> Optimizer:
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019); `momentum` is β₁, β₂ is 0.999."""
+    return AdamW(groups, lr=float(config.lr), betas=(config.momentum, 0.999))
+
+
+def _lars(groups: Groups, config: OptimConfig) -> Optimizer:
+    """SGD whose rate follows each layer's weights (You et al., 2017), for large batches; biases have the plain rate."""
+    nesterov = config.nesterov and config.momentum > 0
+    return Lars(groups, lr=float(config.lr), momentum=config.momentum, nesterov=nesterov)
+
+
+OPTIMIZERS: dict[str, Callable[[Groups, OptimConfig], Optimizer]] = {"sgd": _sgd, "adamw": _adamw, "lars": _lars}
+"""From groups of weights and settings to an optimiser; `optim.optimizer` takes its names."""
