@@ -99,3 +99,28 @@ def test_rooms_import_only_from_rooms_above() -> None:
             assert ROOMS.index(room(module)) <= ROOMS.index(own), f"{file.name} imports {module}"
             checked += 1
     assert checked > 100
+
+
+def test_architecture_page_shows_the_tree_as_it_is() -> None:
+    """Every room, and every file that stands beside sub-rooms, and nothing that is not there."""
+    page = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    block = page.split("```text\n")[1].split("```")[0]
+    shown: list[str] = []
+    top = ""
+    for line in block.splitlines():
+        name = line[:14].strip()
+        words = [name, *(word for word in line[14:].split() if word.endswith(".py"))] if name else line.split()
+        for word in words:
+            nested = line.startswith(" ") or (name and word != name)
+            if not nested:
+                top = word
+            shown.append(f"{top}{word}" if nested else word)
+    real = {f"{path.name}/" for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    real |= {path.name for path in PACKAGE.glob("*.py") if not path.name.startswith("__")}
+    for name in ("data", "engine"):
+        real |= {f"{name}/{path.name}/" for path in (PACKAGE / name).iterdir() if (path / "__init__.py").is_file()}
+        real |= {f"{name}/{path.name}" for path in (PACKAGE / name).glob("*.py") if path.name != "__init__.py"}
+    assert sorted(shown) == sorted(real)
+    order = [room(f"protocon.{entry.removesuffix('/').removesuffix('.py').replace('/', '.')}") for entry in shown]
+    places = [ROOMS.index(name) for name in order if name in ROOMS]
+    assert places == sorted(places), "rooms are shown in the order of the layering test"
