@@ -208,7 +208,7 @@ def by_training(pool: Pool, labels: np.ndarray) -> np.ndarray:
         }
         result = fit(build_config(settings=settings), out=place, console=Console(quiet=True))
         probs = load_run(result["run"]).predict_proba(torch.from_numpy(space(pool.folder.test)))
-    return present[np.asarray(probs).argmax(axis=1)]
+    return np.asarray(present[np.asarray(probs).argmax(axis=1)])
 
 
 def measure(pool: Pool, rule: str, per_class: int, *, pipeline: bool) -> Cell:

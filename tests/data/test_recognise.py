@@ -92,6 +92,7 @@ def test_arrays_and_benchmarks(tmp_path: Path) -> None:
         (["a.txt"], r"has no images.*Found: a\.txt"),
         (["a.png", "b.png"], "has 2 images but nothing that says the class"),
         (["cat/a.png", "unlabelled/b.png"], "has 2 images but nothing that says the class"),
+        (["a.png", "b.png"], "No labels yet"),
     ],
 )
 def test_a_folder_that_says_nothing_is_explained(tmp_path: Path, files: list[str], message: str) -> None:

@@ -108,7 +108,9 @@ def _files(root: Path, store: FileStore, labels: Path | None) -> Recognised | No
         shown_classes = ", ".join(shown(name) for name in classes[:4]) + (", …" if len(classes) > 4 else "")
         return Recognised("imagefolder", root, f"{len(classes)} class folders: {shown_classes}")
     raise DataError(
-        f"{root} has {len(images):,} images but nothing that says the class of any of them. Expected: {_LAYOUTS}."
+        f"{root} has {len(images):,} images but nothing that says the class of any of them. Expected: {_LAYOUTS}. "
+        f"No labels yet? Make some in the browser with `protocon label {root}`, or `protocon pick {root}` lists the "
+        "images that are most worth labelling"
     )
 
 
