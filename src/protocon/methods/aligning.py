@@ -1,11 +1,14 @@
 """Distribution alignment as methods use it: its settings, and the part that they make."""
 
-from typing import Literal
+from typing import Literal, Self
 
+import torch
 from pydantic import Field
 
 from protocon.core.alignment import DistributionAlignment, DualAlignment
-from protocon.methods.base import MethodConfig, Problem
+from protocon.methods.base import MethodConfig, Problem, Samples
+from protocon.methods.needs import Facts
+from protocon.methods.neighbourhood import NeighbourhoodSettings, find_neighbourhood
 from protocon.methods.prior import ClassPrior, resolve_prior
 
 
@@ -18,8 +21,16 @@ class AlignmentSettings(MethodConfig):
     """Batches in the running mean of predictions."""
     alignment_momentum: float | None = Field(default=None, ge=0, lt=1)
     """If given, an exponential mean of predictions instead of a window."""
-    class_prior: ClassPrior = "uniform"
-    """Class frequencies to align to: uniform, those of the labels, or a list."""
+    class_prior: ClassPrior = "auto"
+    """Class frequencies to align to: uniform; those of the labels; a list; or estimated from all features, where these
+    do not change. auto: estimated on a frozen encoder, else uniform."""
+
+    def settled(self, facts: Facts, reasons: dict[str, str]) -> Self:
+        """The class frequencies to align to."""
+        if facts.frozen:
+            reason = "from all features: classes are seldom equally frequent; to overrule it, class_prior=uniform"
+            return self.choose(reasons, "class_prior", "estimated", reason)
+        return self.model_copy(update={"class_prior": "uniform"}) if self.class_prior == "auto" else self
 
 
 def build_alignment(
@@ -32,3 +43,19 @@ def build_alignment(
     return DistributionAlignment(
         problem.classes, window=settings.alignment_window, momentum=settings.alignment_momentum, prior=prior
     )
+
+
+def estimate_prior(
+    alignment: DistributionAlignment | DualAlignment, settings: AlignmentSettings, samples: Samples, problem: Problem
+) -> None:
+    """Let predictions be aligned to the class frequencies that all features suggest, where that is asked for.
+
+    Args:
+        alignment: of the method.
+        settings: of the method.
+        samples: features of the whole training set.
+        problem: sizes.
+    """
+    if settings.class_prior == "estimated" and alignment.prior is not None:
+        found = find_neighbourhood(samples, classes=problem.classes, settings=NeighbourhoodSettings())
+        alignment.prior.copy_(torch.from_numpy(found.prior))

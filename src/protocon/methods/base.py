@@ -121,8 +121,12 @@ class Method(nn.Module):
         self.settings = config
         self.problem = problem
 
+    def wants_samples(self) -> bool:
+        """Whether `prepare` is called: where the method always wants it, or its class frequencies are estimated."""
+        return self.uses_samples or getattr(self.settings, "class_prior", None) == "estimated"
+
     def prepare(self, samples: Samples) -> None:
-        """Look at all features before training, where `uses_samples` is set; the same samples give the same state."""
+        """Look at all features before training, where `wants_samples` says so; the same samples give the same state."""
 
     def step(self, network: Forward, teacher: Forward, batch: Batch, progress: Progress) -> Step:
         """Losses of one batch. Reads the method's state, changes nothing."""

@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from protocon.core.losses import supervised_loss, unlabelled_loss
-from protocon.methods.aligning import AlignmentSettings, build_alignment
-from protocon.methods.base import Forward, Method, MethodConfig, Problem, PseudoLabelConfig
+from protocon.methods.aligning import AlignmentSettings, build_alignment, estimate_prior
+from protocon.methods.base import Forward, Method, MethodConfig, Problem, PseudoLabelConfig, Samples
 from protocon.types import Batch, Progress, Step
 
 
@@ -67,6 +67,11 @@ class FixMatchDA(FixMatch):
     def __init__(self, config: FixMatchDAConfig, problem: Problem) -> None:
         super().__init__(config, problem)
         self.alignment = build_alignment(config, problem, kind=config.alignment)
+        self.aligning = config
+
+    def prepare(self, samples: Samples) -> None:
+        """Estimate the class frequencies, where that is asked for."""
+        estimate_prior(self.alignment, self.aligning, samples, self.problem)
 
     def align(self, probs: Tensor) -> Tensor:
         """Predictions as frequent, on average, as the classes are."""

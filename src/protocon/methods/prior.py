@@ -9,18 +9,22 @@ from torch import Tensor
 from protocon.errors import ConfigError
 from protocon.methods.base import Problem
 
-ClassPrior = Literal["uniform", "labels"] | tuple[float, ...]
+Word = Literal["auto", "uniform", "labels", "estimated"]
+ClassPrior = Word | tuple[float, ...]
 
 
-def resolve_prior(prior: Literal["uniform", "labels"] | Sequence[float], problem: Problem) -> Tensor | None:
+def resolve_prior(prior: Word | Sequence[float], problem: Problem) -> Tensor | None:
     """Class frequencies (C,) that sum to 1, or None for uniform.
 
     Args:
-        prior: `uniform`, `labels` (each class's share of the labelled set) or one number per class.
+        prior: `uniform`, `labels` (each class's share of the labelled set) or one number per class; `estimated` is
+            uniform until `Method.prepare` has seen the features.
         problem: sizes and labelled targets.
     """
-    if prior == "uniform":
+    if prior in ("auto", "uniform"):
         return None
+    if prior == "estimated":
+        return torch.full((problem.classes,), 1.0 / problem.classes)
     if prior == "labels":
         counts = torch.bincount(problem.labelled_targets.cpu(), minlength=problem.classes).float()
     else:
@@ -28,6 +32,6 @@ def resolve_prior(prior: Literal["uniform", "labels"] | Sequence[float], problem
         if len(counts) != problem.classes or bool((counts < 0).any()) or not bool(counts.sum() > 0):
             raise ConfigError(
                 f"class_prior has {len(counts)} numbers, expected {problem.classes} that are not negative "
-                "and not all zero: one frequency per class, or the word uniform or labels"
+                "and not all zero: one frequency per class, or the word uniform, labels or estimated"
             )
     return counts / counts.sum()

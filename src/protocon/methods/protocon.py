@@ -23,8 +23,8 @@ from protocon.core.losses import (
 from protocon.core.prototypes import ClassPrototypes
 from protocon.core.refine import cluster_labels, refine
 from protocon.core.retention import RetentionThreshold
-from protocon.methods.aligning import build_alignment
-from protocon.methods.base import Forward, Method, MethodConfig, Problem
+from protocon.methods.aligning import build_alignment, estimate_prior
+from protocon.methods.base import Forward, Method, MethodConfig, Problem, Samples
 from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
 from protocon.types import Batch, Outputs, Progress, Step
 
@@ -74,6 +74,10 @@ class ProtoCon(Method):
         uniform = torch.full((config.heads, sizes.clusters, problem.classes), 1.0 / problem.classes)
         self.register_buffer("cluster_table", uniform)
         self.register_buffer("center", torch.zeros(problem.projection_dim))
+
+    def prepare(self, samples: Samples) -> None:
+        """Estimate the class frequencies, where that is asked for."""
+        estimate_prior(self.alignment, self.config, samples, self.problem)
 
     def step(self, network: Forward, teacher: Forward, batch: Batch, progress: Progress) -> Step:
         """One iteration of Algorithm 1: assign, refine, and the four losses."""

@@ -68,7 +68,7 @@ class ProtoConConfig(AlignmentSettings, PseudoLabelConfig):
     def settled(self, facts: Facts, reasons: dict[str, str]) -> Self:
         """Alignment, retention, n and λ."""
         frozen, count = "frozen encoder", f"{facts.unlabelled} unlabelled images"
-        config = self
+        config = super().settled(facts, reasons)
         if facts.frozen:
             config = config.choose(reasons, "min_retention", FROZEN_RETENTION, frozen)
             if config.neighbours == "auto":
@@ -77,7 +77,7 @@ class ProtoConConfig(AlignmentSettings, PseudoLabelConfig):
                 clusters = f"K = {facts.unlabelled // near} clusters of {count}"
                 config = config.choose(reasons, "neighbours", near, f"n; {frozen}; {clusters}")
         alignment, reason = "mean", "class frequencies are not known"
-        if facts.balanced:
+        if facts.balanced and not facts.frozen:
             alignment, reason = "dual", "labels_per_class: classes are taken to be balanced"
         config = config.choose(reasons, "alignment", alignment, reason)
         config = config.choose(reasons, "min_retention", 0.0, "τ is fixed")

@@ -209,7 +209,7 @@ def build_trainer(session: Session, fabric: Fabric) -> Trainer:
     # Nothing here reads memory it has not written; filling all of it first costs a sixth of a step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     method.to(device)
-    if method.uses_samples:
+    if method.wants_samples():
         method.prepare(whole_set(session))
     learners = Learners(method, session.network, config, fabric)
     loader = Loader(

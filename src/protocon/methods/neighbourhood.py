@@ -1,0 +1,126 @@
+"""The neighbourhood's label where features do not change: the fixed point of three opinions, found before training.
+
+A linear classifier of the labels, Gaussians with one prototype per class, and a graph of nearest neighbours are
+brought into agreement. The mean of what they agree on estimates how frequent the classes are.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import Field
+from threadpoolctl import threadpool_limits
+
+from protocon.core.mixture import MixtureSettings, fit_mixture
+from protocon.core.neighbours import nearest, neighbour_graph, unit_rows
+from protocon.core.softmax_regression import softmax, softmax_regression
+from protocon.methods.base import MethodConfig, Samples
+
+_INNER = 3
+"""Rounds of the neighbours per update of the Gaussians."""
+
+
+class NeighbourhoodSettings(MethodConfig):
+    """Settings of the fixed point; none of the defaults depends on the data."""
+
+    inverse_penalty: float = Field(default=1.0, gt=0)
+    """C of the linear classifier of the labels."""
+    neighbours: int = Field(default=15, ge=1)
+    """Nearest neighbours of an image in the graph."""
+    graph_components: int = Field(default=128, ge=1)
+    """Principal components in which neighbours are looked for."""
+    mixture_components: int = Field(default=128, ge=1)
+    """Principal components in which classes are Gaussians."""
+    sharpness: float = Field(default=0.25, ge=0)
+    """Exponent of the Gaussians: components are not independent, so their product claims too much."""
+    smoothing: float = Field(default=5.0, ge=0)
+    """Weight of the neighbours' mean opinion, in nats; 0 leaves the graph out."""
+    shrinkage: float = Field(default=0.3, ge=0, le=1)
+    """How far the classes' covariance is pulled to a multiple of the identity."""
+    label_weight: float = Field(default=5.0, gt=0)
+    """A labelled image counts as this many in the Gaussians."""
+    rounds: int = Field(default=8, ge=1)
+    """Updates of the Gaussians."""
+    linear_share: float = Field(default=0.1, ge=0, le=1)
+    """Share of the linear classifier's opinion in the soft labels that train the heads."""
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """What the three agree on, of all images."""
+
+    probs: np.ndarray
+    """(N + M, C)."""
+    prototype: np.ndarray
+    """The Gaussians' opinion alone, (N + M, C)."""
+    prior: np.ndarray
+    """Class frequencies (C,), estimated."""
+
+
+def find_neighbourhood(
+    samples: Samples, *, classes: int, settings: NeighbourhoodSettings, prior: np.ndarray | None = None
+) -> Neighbourhood:
+    """The fixed point.
+
+    On one thread: sums on several come in another order, and the last bits would depend on the machine.
+
+    Args:
+        samples: features of the whole training set.
+        classes: C.
+        settings: how much each of the three counts.
+        prior: class frequencies (C,) to take into account; None for none.
+    """
+    with threadpool_limits(1, user_api="blas"):
+        return _solve(samples, classes, settings, np.full(classes, 1.0 / classes) if prior is None else prior)
+
+
+def _solve(samples: Samples, classes: int, settings: NeighbourhoodSettings, prior: np.ndarray) -> Neighbourhood:
+    views = samples.views.float().cpu().numpy()
+    rows = views.mean(1)
+    labels = np.full(len(rows), -1)
+    labels[samples.labelled.cpu().numpy()] = samples.targets.cpu().numpy()
+    anchor = _linear_opinion(views, rows, labels, classes, settings)
+    units = unit_rows(rows[:, : settings.graph_components])
+    graph = neighbour_graph(*nearest(units, units, settings.neighbours, same=True))
+    points = rows[:, : settings.mixture_components]
+    points = points / np.sqrt(points.var(0).mean() + 1e-12)
+    chosen = MixtureSettings(
+        likelihood=settings.sharpness,
+        smoothing=settings.smoothing,
+        shrinkage=settings.shrinkage,
+        rounds=settings.rounds,
+        inner=_INNER,
+        label_weight=settings.label_weight,
+        covariance="full",
+    )
+    mixture = fit_mixture(points, labels, anchor, graph, prior=prior, settings=chosen)
+    agreed = (1.0 - settings.linear_share) * mixture.probs + settings.linear_share * np.exp(anchor)
+    agreed /= agreed.sum(1, keepdims=True)
+    prototype = softmax(settings.sharpness * mixture.log_likelihood(points))
+    return Neighbourhood(agreed, prototype, _frequencies(agreed, labels, classes))
+
+
+def _linear_opinion(
+    views: np.ndarray, rows: np.ndarray, labels: np.ndarray, classes: int, settings: NeighbourhoodSettings
+) -> np.ndarray:
+    """Log-probabilities (N + M, C) of a linear classifier that learnt all views of the labelled images."""
+    known = np.flatnonzero(labels >= 0)
+    own = np.eye(classes, dtype=np.float32)[labels[known]]
+    linear = softmax_regression(
+        views[known].reshape(-1, views.shape[-1]),
+        np.repeat(own, views.shape[1], axis=0),
+        penalty=1.0 / (settings.inverse_penalty * len(known)),
+        # Labels drawn at random are unequal in number: every class counts the same.
+        weights=np.repeat(1.0 / own.sum(0)[labels[known]], views.shape[1]),
+    )
+    return np.log(softmax(linear.logits(rows)) + 1e-6)
+
+
+def _frequencies(probs: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
+    """Class frequencies: the mean opinion; half of it the labels' own where they are unequal in number.
+
+    Equal numbers say that somebody chose as many of each class, and so nothing about how frequent the classes are.
+    """
+    mean = probs.mean(0)
+    counts = np.bincount(labels[labels >= 0], minlength=classes)
+    blend = mean if counts.max() == counts.min() else counts + counts.sum() * mean
+    return np.asarray(blend / blend.sum())
