@@ -164,7 +164,9 @@ def test_auto_sizes_leave_clusters_to_every_class(samples: int, classes: int) ->
 def test_paper_sizes() -> None:
     config = protocon_settings(build_config(recipe="paper-cifar10"))
     assert resolve_sizes(config, samples=50_000, classes=10).clusters == 200
-    assert resolve_sizes(config, samples=1_281_167, classes=1000).clusters == 5124
+    imagenet = protocon_settings(build_config(recipe="paper-imagenet"))
+    assert resolve_sizes(imagenet, samples=1_281_167, classes=1000).clusters == 5124
+    assert resolve_sizes(config, samples=5_000, classes=10).clusters == 20  # a part of CIFAR has no room for 200
     with pytest.raises(ConfigError, match="neighbours is 250, but there are 100"):
         resolve_sizes(config, samples=100, classes=10)
 
@@ -227,3 +229,14 @@ def test_total_steps_become_whole_passes() -> None:
     config = build_config(overrides=["total_steps=100", "batch_size=32", "mu=7"])
     resolved = resolve_auto(config, shape=(3, 32, 32), flip=True, unlabelled=2240, classes=10)
     assert (resolved.steps_per_epoch, resolved.total_epochs) == (10, 10)
+
+
+@pytest.mark.parametrize("recipe", ["paper-cifar10", "paper-cifar100", "paper-mini-imagenet"])
+@pytest.mark.parametrize("labels", [20, 40, 800])
+def test_the_papers_200_clusters_do_not_depend_on_the_labels_left_out(recipe: str, labels: int) -> None:
+    settings = protocon_settings(build_config(recipe=recipe))
+    sizes = resolve_sizes(settings, samples=50_000 - labels, classes=10)
+    assert (sizes.clusters, sizes.neighbours, sizes.gamma) == (200, 250, 225.0)
+    assert settings.centroid_warmup == 20
+    usual = settings.model_copy(update={"clusters": None})
+    assert resolve_sizes(usual, samples=50_000 - labels, classes=10).clusters < 200

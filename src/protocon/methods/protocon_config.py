@@ -25,6 +25,9 @@ class ProtoConConfig(AlignmentSettings, PseudoLabelConfig):
     """T of the prototypical and the self-supervised loss (Eq. 2, 12)."""
     neighbours: int | Literal["auto"] = "auto"
     """n: samples that share a cluster on average; K = N // n. The paper's is 250 (25 with many labels)."""
+    clusters: int | None = Field(default=None, ge=1)
+    """K where it is given outright and N images suffice for so many clusters of γ; None is N // n. The paper's 200 on
+    CIFAR counts the labelled images too."""
     size_ratio: float = Field(default=0.9, ge=0, lt=1)
     """γ / n: how far below n a cluster may shrink; 0 is unconstrained clustering."""
     dual_rate: float | Literal["auto"] = "auto"
@@ -118,5 +121,7 @@ def resolve_sizes(config: ProtoConConfig, *, samples: int, classes: int) -> Clus
             "expected between 1 and that number, or auto"
         )
     clusters = samples // neighbours
+    if config.clusters is not None and config.clusters * config.size_ratio * neighbours <= samples:
+        clusters = config.clusters
     rate = min(PAPER_DUAL_RATE, 0.08 * clusters) if config.dual_rate == "auto" else config.dual_rate
     return ClusterSizes(neighbours, clusters, config.size_ratio * neighbours, rate)
