@@ -111,7 +111,7 @@ def test_the_readme_on_ones_own_images(
     for command in commands:
         done = run_command(monkeypatch, capsys, *shorter(shlex.split(command)))
         assert done.code == 0, f"{command}\n{done.err}"
-    assert Path("runs/photos-labels-protocon-seed0/cross_check.csv").is_file()
+    assert len(list(Path("runs").glob("*/cross_check.csv"))) == 1
     assert Path("photos.onnx").is_file()
 
 
