@@ -178,7 +178,7 @@ def session(args: argparse.Namespace) -> dict[str, Any]:
                 args.pictures.mkdir(parents=True, exist_ok=True)
                 page.screenshot(path=args.pictures / "session.png")
             browser.close()
-        wait_for(lambda: not server.get("/api/status")["learning"])
+        wait_for(lambda: bool(server.get("/api/status")["whole"]))
         status = server.get("/api/status")
         labels = _final_labels(server, status)
     finally:

@@ -57,6 +57,8 @@ class Opinion:
     coverage: float = 0.0
     agreement: float | None = None
     """Share of unlabelled images whose class is what it was some answers ago."""
+    whole: bool = False
+    """Whether predictions have seen all answers, audited ones too."""
     doubted: tuple[tuple[int, int], ...] = ()
     """(row, class that fits better) of labels that look wrong, the worst first."""
 
@@ -143,7 +145,7 @@ class Thinker:
         """The same with predictions of a model that has seen all answers; what is measured and picked stays."""
         known = opinion.known
         if self.model is None or not known.audited.any() or not opinion.probs.size:
-            return opinion
+            return replace(opinion, whole=True)
         probs = self.model.predict(known.labels, classes=len(known.classes)).probs
         self._round += 1
         return replace(
@@ -153,6 +155,7 @@ class Thinker:
             guess=probs.argmax(axis=1),
             sure=probs.max(axis=1),
             frequencies=_frequencies(probs, known),
+            whole=True,
         )
 
     def neighbours(self, row: int, among: np.ndarray, count: int) -> np.ndarray:

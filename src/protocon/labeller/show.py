@@ -124,6 +124,7 @@ class Show:
             "classes": self.classes(),
             "round": opinion.round,
             "learning": opinion.known.version != desk.version,
+            "whole": opinion.whole and opinion.known.version == desk.version,
             "coverage": opinion.coverage,
             "agreement": opinion.agreement,
             "audit": opinion.audit.facts(),
