@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from timm.optim import Lars
+from timm.optim.lars import Lars
 from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
 

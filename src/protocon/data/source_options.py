@@ -76,7 +76,7 @@ class SourceOptions:
                 )
 
 
-_OF_NO_SOURCE = ("largest_auto", "smallest_auto", "progress")
+_OF_NO_SOURCE = ("memory_limit", "largest_auto", "smallest_auto", "progress")
 """Set by the program, not by a user: no error where they do nothing."""
 
 FILE_OPTIONS = ("root", "image_size", "grey", "storage", "memory_limit", "bad_files", "cache")

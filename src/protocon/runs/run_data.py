@@ -6,11 +6,14 @@ from protocon.data.imageset import DataBundle, ImageSet
 from protocon.data.labels.label_split import Split, make_split, split_without_labels
 from protocon.data.labels.split_file import load_split
 from protocon.data.registry import DATASETS, OWN
-from protocon.data.source_options import Progress, SourceOptions
+from protocon.data.source_options import MEMORY_LIMIT, Progress, SourceOptions
 from protocon.errors import ConfigError
 from protocon.methods import METHODS
 from protocon.settings.auto import image_size_for, largest_side
 from protocon.settings.config import RunConfig
+
+_FROZEN_MEMORY = 2**28
+"""A frozen encoder sees each image once, so that more than this is not worth holding: files are decoded as needed."""
 
 
 def load_data(config: RunConfig, progress: Progress | None = None) -> DataBundle:
@@ -18,6 +21,7 @@ def load_data(config: RunConfig, progress: Progress | None = None) -> DataBundle
     data = config.data
     source = DATASETS[data.name]
     size = None if data.image_size == "auto" else int(data.image_size)
+    largest = largest_side(config)
     options = SourceOptions(
         root=data.root,
         labels=data.labels,
@@ -27,7 +31,8 @@ def load_data(config: RunConfig, progress: Progress | None = None) -> DataBundle
         test_fraction=data.test_fraction,
         storage=data.storage,
         bad_files=data.bad_files,
-        largest_auto=largest_side(config),
+        memory_limit=_FROZEN_MEMORY if config.network.frozen else MEMORY_LIMIT,
+        largest_auto=min(largest, image_size_for(largest, config)),
         smallest_auto=image_size_for(0, config),
         progress=progress,
     )
@@ -36,7 +41,7 @@ def load_data(config: RunConfig, progress: Progress | None = None) -> DataBundle
     if size is None and len(shape) == 3:
         wanted = image_size_for(shape[-1], config)
         if data.name in OWN:
-            wanted = min(wanted, largest_side(config))
+            wanted = min(wanted, largest)
         if shape[-1] != wanted:
             bundle = source(replace(options, image_size=wanted))
     return bundle

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from timm.optim import Lars
+from timm.optim.lars import Lars
 from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
 
@@ -40,7 +40,8 @@ def _adamw(groups: Groups, config: OptimConfig) -> Optimizer:
 def _lars(groups: Groups, config: OptimConfig) -> Optimizer:
     """SGD whose rate follows each layer's weights (You et al., 2017), for large batches; biases have the plain rate."""
     nesterov = config.nesterov and config.momentum > 0
-    return Lars(groups, lr=float(config.lr), momentum=config.momentum, nesterov=nesterov)
+    lars: Callable[..., Optimizer] = Lars  # timm's has no types
+    return lars(groups, lr=float(config.lr), momentum=config.momentum, nesterov=nesterov)
 
 
 OPTIMIZERS: dict[str, Callable[[Groups, OptimConfig], Optimizer]] = {"sgd": _sgd, "adamw": _adamw, "lars": _lars}
