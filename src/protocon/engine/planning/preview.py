@@ -8,9 +8,11 @@ from rich.console import Console
 
 from protocon.base.duration import show_duration
 from protocon.data.imageset import DataBundle
+from protocon.engine.loop.epochs import peak_memory_mib
 from protocon.engine.planning.budget import measure, within_budget
-from protocon.engine.setup.encode import outline
+from protocon.engine.setup.encode import FeatureInputs, outline
 from protocon.engine.setup.fabric import build_fabric
+from protocon.engine.setup.inputs import Inputs
 from protocon.engine.setup.session import Session, build, settle
 from protocon.runs.run_data import load_data
 from protocon.settings.config import RunConfig, to_yaml
@@ -19,6 +21,10 @@ _BACKWARD_FACTOR = 2.5
 """Activations kept for the backward pass, relative to one forward's outputs: a rough figure."""
 
 
+_FEATURE_LIBRARIES = 300 * 2**20
+"""onnxruntime, a few batches in the encoder, matplotlib: as measured."""
+_FITTED_ROWS = 20_000
+"""Images from which the space of features is fitted, at most, in double precision."""
 _TIMED_SECONDS = 2.0
 _LONGEST_STEP = 3.0
 """A step that seems to take longer than this many seconds is not timed, but reckoned from a few images."""
@@ -74,12 +80,14 @@ def _plan(session: Session) -> dict[str, Any]:
     stored = train.nbytes if train.in_memory else 0
     batch = int(resolved.config.optim.batch_size) * (1 + resolved.config.optim.mu)
     activations = activation_bytes(session.network, session.input_shape) * batch
+    libraries = max(0.0, (peak_memory_mib() or 0.0) * 2**20 - stored)
     memory = {
+        "program and libraries (measured)": int(libraries),
         "images held": stored,
         "weights, average, gradients, momentum": 4 * 4 * parameters,
         "method's banks and tables": state,
         "activations of a step (estimate)": activations,
-    }
+    } | _feature_memory(session.inputs)
     return {
         "config": resolved.config.model_dump(mode="json"),
         "config_yaml": to_yaml(resolved.config),
@@ -98,6 +106,14 @@ def _plan(session: Session) -> dict[str, Any]:
             name: f"{size / 2**20:.1f} MiB" for name, size in (*memory.items(), ("total", sum(memory.values())))
         },
     }
+
+
+def _feature_memory(inputs: Inputs) -> dict[str, int]:
+    """What a frozen encoder's features take while they are computed and their space is fitted."""
+    if not isinstance(inputs, FeatureInputs):
+        return {}
+    rows, length = min(len(inputs.cached), _FITTED_ROWS), inputs.cached.shape[-1]
+    return {"features, their space, and the report (estimate)": _FEATURE_LIBRARIES + 2 * 8 * rows * length}
 
 
 def activation_bytes(network: Any, shape: tuple[int, ...]) -> int:
