@@ -107,7 +107,7 @@ def test_the_readme_on_ones_own_images(
     text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
     section = text.split("## Your own images\n")[1].split("\n## ")[0]
     commands = re.findall(r"^protocon (.+)$", section, flags=re.MULTILINE)
-    assert [command.split()[0] for command in commands] == ["data", "train", "predict", "export"]
+    assert [command.split()[0] for command in commands] == ["data", "train", "audit", "predict", "export"]
     for command in commands:
         done = run_command(monkeypatch, capsys, *shorter(shlex.split(command)))
         assert done.code == 0, f"{command}\n{done.err}"

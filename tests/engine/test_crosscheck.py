@@ -112,7 +112,7 @@ def config_for(place: Path, name: str, *overrides: str) -> RunConfig:
             "network": {"encoder": NAME, "weights": place / "weights.safetensors", "frozen": True},
             "run": {"cache": place / "cache", "tensorboard": False, "report": False},
         },
-        overrides=("epochs=3", "batch_size=4", "neighbours=10", "dual_rate=0.6", "components=20", *overrides),
+        overrides=("epochs=3", "batch_size=4", "components=20", *overrides),
     )
 
 
