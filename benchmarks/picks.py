@@ -30,8 +30,8 @@ from protocon import fit, load_run
 from protocon.core.feature_space import feature_space
 from protocon.core.neighbours import unit_rows
 from protocon.picking.coverage import stands_for
-from protocon.picking.encode import encode_folder
 from protocon.picking.fast_model import FastModel
+from protocon.picking.folder_features import encode_folder
 from protocon.picking.picker import DIMENSIONS, Picker
 from protocon.settings.config import build_config
 

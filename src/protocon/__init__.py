@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from protocon.export.export_run import export_run
     from protocon.labeller.notebook import label
     from protocon.methods import METHODS
-    from protocon.picking.pick import pick
+    from protocon.picking.pick_folder import pick
     from protocon.runs.trained import load_run
     from protocon.settings.config import RunConfig, build_config
 
@@ -43,7 +43,7 @@ _HOMES = {
     "fit": "protocon.engine.run",
     "label": "protocon.labeller.notebook",
     "load_run": "protocon.runs.trained",
-    "pick": "protocon.picking.pick",
+    "pick": "protocon.picking.pick_folder",
 }
 
 

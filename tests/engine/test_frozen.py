@@ -24,8 +24,8 @@ from protocon.errors import ConfigError
 from protocon.features.extract import FrozenEncoder
 from protocon.methods import METHODS
 from protocon.networks import packaged
+from protocon.networks.component_space import FeatureSpace
 from protocon.networks.encoders import build_encoder
-from protocon.networks.feature_space import FeatureSpace
 from protocon.networks.packaged import locate
 from protocon.networks.weights import read_weights
 from protocon.runs.trained import evaluate_run, load_run

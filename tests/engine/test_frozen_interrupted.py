@@ -22,7 +22,7 @@ from protocon.engine.labelling.triage import Judgement
 from protocon.engine.loop.checkpoint import newest_checkpoint
 from protocon.engine.loop.trainer import Trainer
 from protocon.errors import ConfigError
-from protocon.features.table import FeatureTable
+from protocon.features.feature_table import FeatureTable
 from protocon.networks.packaged import locate
 from protocon.runs.run_folder import RunFolder
 from protocon.runs.trained import load_run

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from protocon.errors import DataError
-from protocon.features.table import FeatureTable
+from protocon.features.feature_table import FeatureTable
 
 SHAPE = (10, 2, 3)
 

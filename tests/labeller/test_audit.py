@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from protocon.labeller.audit import Audit, audit_order, due
+from protocon.labeller.audit_stream import Audit, audit_order, due
 from protocon.labeller.opinion import Known, Opinion, Thinker
 from protocon.labeller.second_thoughts import doubted_labels
 from protocon.labeller.stopping import advice

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from protocon.networks.feature_space import BLOCK_WEIGHT, FeatureSpace
+from protocon.networks.component_space import BLOCK_WEIGHT, FeatureSpace
 
 
 def unit(rows: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from PIL import Image
 from rich.console import Console
 
 import protocon
-import protocon.picking.pick as module
+import protocon.picking.pick_folder as module
 from protocon.data.labels.label_file import read_label_table
 from protocon.data.source_options import SourceOptions
 from protocon.data.sources.labelled_folder import folder as labelled_folder

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from protocon.errors import DataError, RunError
-from protocon.report.audit import draw_audit, judge_audit, powered_estimate
+from protocon.report.audit_estimate import draw_audit, judge_audit, powered_estimate
 from tests.commands import run_command
 from tests.report.folders import label, write_run
 

@@ -12,7 +12,7 @@ from protocon.commands.options import AsJson, Debug
 from protocon.errors import ConfigError
 
 if TYPE_CHECKING:
-    from protocon.report.audit import Drawn
+    from protocon.report.audit_estimate import Drawn
 
 
 def audit(
@@ -30,7 +30,7 @@ def audit(
 
     Without --answers or --ask it writes audit.csv, to be filled in, and audit.html, a page of the images.
     """
-    from protocon.report.audit import audit_lines, draw_audit, judge_audit, keep_audit, known_answers
+    from protocon.report.audit_estimate import audit_lines, draw_audit, judge_audit, keep_audit, known_answers
 
     if ask and answers is not None:
         raise ConfigError("--ask and --answers both give the answers; leave one out")
@@ -54,7 +54,7 @@ def _hand_out(run: Path, drawn: "Drawn", *, seed: int, count: int, as_json: bool
     """Write the table to fill in, and the page of the images."""
     from protocon.base.atomic import write_bytes
     from protocon.commands.report import run_images
-    from protocon.report.audit import PAGE_FILE, SHEET_FILE, write_sheet
+    from protocon.report.audit_estimate import PAGE_FILE, SHEET_FILE, write_sheet
     from protocon.report.audit_page import build_audit_page
     from protocon.report.record import read_record
 

@@ -26,7 +26,7 @@ from typing import Annotated, Any
 import typer
 
 from protocon.commands.completion import data_sets, methods, precisions, recipes
-from protocon.commands.inputs import Inputs, find_inputs
+from protocon.commands.data_argument import Inputs, find_inputs
 from protocon.errors import ConfigError
 from protocon.runs import layout
 

@@ -13,7 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from protocon.data.imageset import DataBundle
 from protocon.errors import ConfigError, DataError
-from protocon.estimator.inputs import (
+from protocon.estimator.labels import Labels, read_labels, unlabelled
+from protocon.estimator.labels import as_array as label_array
+from protocon.estimator.outputs import Said, ask, projection_width, with_spread
+from protocon.estimator.parameters import config_of
+from protocon.estimator.sample_kinds import (
     Kind,
     Spread,
     as_array,
@@ -25,10 +29,6 @@ from protocon.estimator.inputs import (
     path_store,
     pixel_scale,
 )
-from protocon.estimator.labels import Labels, read_labels, unlabelled
-from protocon.estimator.labels import as_array as label_array
-from protocon.estimator.outputs import Said, ask, projection_width, with_spread
-from protocon.estimator.parameters import config_of
 from protocon.estimator.training import train_on
 
 

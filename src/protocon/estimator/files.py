@@ -9,8 +9,8 @@ import torch
 
 from protocon.base.atomic import write_bytes
 from protocon.errors import RunError
-from protocon.estimator.inputs import Spread
 from protocon.estimator.outputs import with_spread
+from protocon.estimator.sample_kinds import Spread
 from protocon.runs.layout import MODEL
 from protocon.runs.model_file import model_bytes, read_model
 from protocon.runs.trained import load_run

@@ -14,7 +14,7 @@ from protocon.data.files.decode import decode_image
 from protocon.data.files.resize_arrays import resize_images
 from protocon.engine.setup.view_factory import build_views
 from protocon.errors import DataError
-from protocon.estimator.inputs import Kind, Spread, as_array, as_levels, path_store
+from protocon.estimator.sample_kinds import Kind, Spread, as_array, as_levels, path_store
 from protocon.networks.network import Network
 from protocon.runs.trained import TrainedRun
 

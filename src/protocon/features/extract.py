@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from protocon.base.draws import fold
 from protocon.data.imageset import ImageSet
 from protocon.errors import ConfigError
+from protocon.features.feature_table import FeatureTable
 from protocon.features.fold import fold_norms
 from protocon.features.key import describe, features_key, images_digest, weights_digest
 from protocon.features.onnx_forward import ENGINE, onnx_forward
-from protocon.features.table import FeatureTable
 
 _PURPOSE = 301  # what these draws are for, so that no other key of the same seed is among them
 _BATCH = 16

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from protocon.features.cached_views import CachedViews
-from protocon.networks.feature_space import FeatureSpace, Kind, StandardSpace
+from protocon.networks.component_space import FeatureSpace, Kind, StandardSpace
 
 _BLOCK = 4096
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from protocon.labeller.audit import Audit
+from protocon.labeller.audit_stream import Audit
 from protocon.labeller.second_thoughts import doubted_labels
 from protocon.picking.fast_model import FastModel
 from protocon.picking.picker import Pick, Picker

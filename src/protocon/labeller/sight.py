@@ -21,7 +21,7 @@ from protocon.data.files.stores import FileEntry, FileStore, FolderStore
 from protocon.data.imageset import UNKNOWN, FileImages
 from protocon.errors import DataError, ProtoConError
 from protocon.features.extract import FrozenEncoder, feature_table, fill
-from protocon.features.table import FeatureTable
+from protocon.features.feature_table import FeatureTable
 from protocon.labeller.photos import Photos
 
 _GREY = 128

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from protocon.labeller.audit import ENOUGH
+from protocon.labeller.audit_stream import ENOUGH
 from protocon.labeller.opinion import Opinion
 
 _COVERAGE = 0.5

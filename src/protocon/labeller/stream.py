@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from protocon.labeller.audit import audit_order, due
+from protocon.labeller.audit_stream import audit_order, due
 from protocon.labeller.opinion import Opinion
 from protocon.labeller.photos import Photos
 

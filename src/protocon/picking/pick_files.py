@@ -8,10 +8,10 @@ from rich.console import Console
 
 from protocon.data.imageset import ImageSet
 from protocon.errors import DataError
-from protocon.picking.encode import encode_folder
-from protocon.picking.pick import PickedImage, choose
+from protocon.picking.folder_features import encode_folder
+from protocon.picking.pick_folder import PickedImage, choose
+from protocon.picking.pick_table import KnownLabel, check_free, write_table
 from protocon.picking.picker import Picker
-from protocon.picking.table import KnownLabel, check_free, write_table
 from protocon.picking.write_page import write_page
 from protocon.settings.config import RunConfig
 

@@ -7,7 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from protocon.base.atomic import write_bytes
 from protocon.data.imageset import ImageSet
-from protocon.picking.pick import PickedImage
+from protocon.picking.pick_folder import PickedImage
 from protocon.report.thumbnails import thumbnails
 
 _BYTES = 20_000_000

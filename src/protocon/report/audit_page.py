@@ -1,6 +1,6 @@
 """The images of an audit on one page, without a word on what the model thinks of them."""
 
-from protocon.report.audit import Drawn
+from protocon.report.audit_estimate import Drawn
 from protocon.report.page import templates
 from protocon.report.record import Record
 from protocon.report.tiles import Images, plain_tiles

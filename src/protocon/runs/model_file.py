@@ -14,8 +14,8 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from protocon.errors import ProtoConError, RunError
+from protocon.networks.component_space import Kind, empty_space
 from protocon.networks.encoders import build_encoder
-from protocon.networks.feature_space import Kind, empty_space
 from protocon.networks.frozen import stack, with_space_names
 from protocon.networks.network import Network
 from protocon.runs.build_network import build_network, trained_part

@@ -24,8 +24,8 @@ from protocon.features.feature_progress import FeatureProgress
 from protocon.features.key import default_cache
 from protocon.features.reduce import fitted_space, reduced
 from protocon.networks import packaged
+from protocon.networks.component_space import Kind
 from protocon.networks.encoders import build_encoder
-from protocon.networks.feature_space import Kind
 from protocon.networks.frozen import FrozenFeatures, complete
 from protocon.networks.network import Network
 from protocon.runs.build_network import build_network, trained_part

@@ -10,7 +10,7 @@ from protocon.base.atomic import write_bytes
 from protocon.data.labels.label_file import read_label_rows
 from protocon.data.labels.label_match import UNKNOWN_LABELS
 from protocon.errors import DataError, RunError
-from protocon.picking.pick import PickedImage
+from protocon.picking.pick_folder import PickedImage
 
 HEADING = ("file", "label", "reason", "stands_for", "rank")
 _KNOWN = "labelled already"
