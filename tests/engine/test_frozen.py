@@ -24,7 +24,7 @@ from protocon.errors import ConfigError
 from protocon.features.extract import FrozenEncoder
 from protocon.methods import METHODS
 from protocon.networks import packaged
-from protocon.networks.component_space import FeatureSpace
+from protocon.networks.component_space import RootSpace
 from protocon.networks.encoders import build_encoder
 from protocon.networks.packaged import locate
 from protocon.networks.weights import read_weights
@@ -96,7 +96,7 @@ def test_a_finished_run_takes_files_and_says_what_heads_on_the_encoder_say(place
         mean, std = torch.tensor(reference.mean).view(1, 3, 1, 1), torch.tensor(reference.std).view(1, 3, 1, 1)
         features = tiny_module()((images.float() / 255 - mean) / std)
         matrix = saved["encoder.space.matrix"]
-        space = FeatureSpace((len(matrix),), matrix.shape[1])
+        space = RootSpace((len(matrix),), matrix.shape[1])
         space.load_state_dict(
             {name.split(".")[-1]: t for name, t in saved.items() if name.startswith("encoder.space.")}
         )

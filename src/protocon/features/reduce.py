@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from protocon.features.cached_views import CachedViews
-from protocon.networks.component_space import FeatureSpace, Kind, StandardSpace
+from protocon.networks.component_space import Kind, RootSpace, StandardSpace
 
 _BLOCK = 4096
 
@@ -38,7 +38,7 @@ def fitted_space(samples: CachedViews, kind: Kind, *, parts: Sequence[int], comp
     """
     if kind == "standard":
         return principal_components(samples, components)
-    space = FeatureSpace(parts, components)
+    space = RootSpace(parts, components)
     space.fit(samples.clean())
     return space
 

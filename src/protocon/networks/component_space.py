@@ -39,7 +39,7 @@ class StandardSpace(nn.Module):
         return (features - self.mean) @ self.matrix
 
 
-class FeatureSpace(nn.Module):
+class RootSpace(nn.Module):
     """Features (n, D) → components (n, k) with mean variance 1.
 
     The first part is the encoder's own features: signed roots at unit length, centred, at unit length again. Further
@@ -120,4 +120,4 @@ def empty_space(kind: Kind, parts: Sequence[int], components: int) -> nn.Module:
     if kind == "standard":
         width = sum(parts)
         return StandardSpace(torch.zeros(width), torch.zeros(width, components))
-    return FeatureSpace(parts, components)
+    return RootSpace(parts, components)

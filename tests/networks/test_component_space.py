@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from protocon.networks.component_space import BLOCK_WEIGHT, FeatureSpace
+from protocon.networks.component_space import BLOCK_WEIGHT, RootSpace
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -36,7 +36,7 @@ def samples(count: int = 60) -> np.ndarray:
 
 def test_components_are_those_of_numpy_up_to_their_sign() -> None:
     rows, parts = samples(), (6, 4, 2)
-    space = FeatureSpace(parts, 5)
+    space = RootSpace(parts, 5)
     space.fit(torch.from_numpy(rows).float())
     found = space(torch.from_numpy(rows).float()).numpy()
     expected = reference(rows, parts, 5)
@@ -48,7 +48,7 @@ def test_components_are_those_of_numpy_up_to_their_sign() -> None:
 def test_one_part_is_enough_and_zero_rows_stay_finite() -> None:
     rows = torch.from_numpy(samples()).float()
     rows[0] = 0
-    space = FeatureSpace((12,), 3)
+    space = RootSpace((12,), 3)
     space.fit(rows)
     assert space(rows).isfinite().all()
 
@@ -61,7 +61,7 @@ def test_a_long_tail_no_longer_decides_distances() -> None:
     rows[:, :5] += 0.5 * (group == 0)[:, None]
     rows[:, 5:10] += 0.5 * (group == 1)[:, None]
     rows[:, 10] = 4 * torch.rand(200, generator=generator) ** 3
-    space = FeatureSpace((11,), 2)
+    space = RootSpace((11,), 2)
     space.fit(rows)
     found = space(rows)
     apart = (found[group == 0].mean(0) - found[group == 1].mean(0)).norm()
@@ -70,7 +70,7 @@ def test_a_long_tail_no_longer_decides_distances() -> None:
 
 def test_the_order_of_rows_changes_no_component() -> None:
     rows = torch.from_numpy(samples()).float()
-    one, other = FeatureSpace((6, 6), 4), FeatureSpace((6, 6), 4)
+    one, other = RootSpace((6, 6), 4), RootSpace((6, 6), 4)
     one.fit(rows)
     other.fit(rows.flip(0))
     torch.testing.assert_close(one.matrix, other.matrix, rtol=1e-4, atol=1e-5)
