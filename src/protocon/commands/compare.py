@@ -22,7 +22,7 @@ def compare(
         str | None,
         typer.Option(
             "--methods",
-            help="a,b,c; default: every method and reference.",
+            help="a,b,c+key=value; default: every method and reference.",
             rich_help_panel=_GRID,
             show_default=False,
             autocompletion=compared,
@@ -56,7 +56,7 @@ def compare(
 ) -> None:
     """Train methods on the same labels, over label counts and seeds, and tabulate them.
 
-    A setting applies to every method that has it; METHOD.key=value to one.
+    A setting applies to every method that has it; METHOD.key=value to one. METHOD+key=value is a row of its own.
     The same command continues where it was stopped. Exit code 1 if a run failed.
     """
     from protocon.compare.grid import compare as run_comparison

@@ -6,7 +6,8 @@ from typing import Any
 
 import yaml
 
-from protocon.errors import ConfigError, RunError, unknown_name
+from protocon.compare.variants import base_of, read_variant
+from protocon.errors import ConfigError, RunError
 from protocon.methods import METHODS
 from protocon.references import REFERENCES
 from protocon.settings.config import RunConfig, build_config, current_key, differences, known_keys, validate
@@ -33,6 +34,7 @@ class Cell:
     """One run of the grid."""
 
     method: str
+    """A method, a reference, or a variant such as `protocon+alpha=0.5`."""
     labels: int
     """Labels per class."""
     seed: int
@@ -48,7 +50,7 @@ class Request:
     """A whole grid. Seeds are 0 … seeds − 1."""
 
     configs: dict[str, RunConfig]
-    """Settings by method; a reference's hold its data alone."""
+    """Settings by method or variant; a reference's hold its data alone."""
     labels_per_class: tuple[int, ...]
     seeds: int
 
@@ -84,16 +86,17 @@ def build_request(
     """Validate a request.
 
     Args:
-        methods: names of METHODS and REFERENCES; none for all of both.
+        methods: names of METHODS and REFERENCES, or variants such as `protocon+alpha=0.5`; none for all of both.
         labels_per_class: label counts.
         seeds: how many; they are 0, 1, 2, …
         settings: nested settings, section by section, which apply to all methods.
         recipe: to start from. Of its method's settings, those that mean the same everywhere (threshold, class prior,
             …) reach all; the others that method alone.
         overrides: `key=value`. A key of data, views, network, optim or run applies to all. A method's own key
-            applies to every method that has it; `METHOD.key=value` to that one only.
+            applies to every method that has it; `METHOD.key=value` to that one and its variants.
     """
-    names = tuple(methods) or (*METHODS, *REFERENCES)
+    variants = [read_variant(text) for text in tuple(methods) or (*METHODS, *REFERENCES)]
+    names = tuple(variant.name for variant in variants)
     _check_axes(names, labels_per_class, seeds)
     _check_each_is_used(overrides, names)
     # A recipe's own choice of labels is dropped: the grid sets it.
@@ -101,8 +104,9 @@ def build_request(
     common = merge(axes, settings or {})
     given = read_recipe(recipe) if recipe is not None else {}
     configs = {}
-    for name in names:
+    for name, variant in zip(names, variants, strict=True):
         chosen = [used for text in overrides if (used := _for_method(text, name)) is not None]
+        chosen += [f"method.{change}" for change in variant.changes]
         method = {"method_name": _carrier(name), "method": _shared(given.get("method") or {}, name)}
         configs[name] = _aligned_alike(build_config(recipe=recipe, settings=common | method, overrides=chosen))
         _check_owned(configs[name])
@@ -111,7 +115,8 @@ def build_request(
 
 def _shared(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
     """What a recipe says of its own method that applies to this one too."""
-    fields = METHODS[name].Config.model_fields if name in METHODS else {}
+    base = base_of(name)
+    fields = METHODS[base].Config.model_fields if base in METHODS else {}
     return {key: settings[key] for key in _SHARED if key in settings and key in fields}
 
 
@@ -140,14 +145,10 @@ def numbers_in(text: str) -> list[int]:
 
 
 def _carrier(name: str) -> str:
-    return _CARRIER if name in REFERENCES else name
+    return _CARRIER if name in REFERENCES else base_of(name)
 
 
 def _check_axes(names: Sequence[str], labels_per_class: Sequence[int], seeds: int) -> None:
-    known = [*METHODS, *REFERENCES]
-    for name in names:
-        if name not in known:
-            raise ConfigError(unknown_name("method", name, known))
     for what, values in (("method", names), ("number of labels", labels_per_class)):
         if len(set(values)) != len(values):
             raise ConfigError(f"a {what} is given twice: {', '.join(map(str, values))}")
@@ -161,7 +162,7 @@ def _check_axes(names: Sequence[str], labels_per_class: Sequence[int], seeds: in
 def _check_each_is_used(overrides: Sequence[str], names: Sequence[str]) -> None:
     for text in overrides:
         owner = text.partition("=")[0].strip().partition(".")[0]
-        if owner in (*METHODS, *REFERENCES) and owner not in names:
+        if owner in (*METHODS, *REFERENCES) and owner not in map(base_of, names):
             raise ConfigError(f"{text!r} is for {owner}, which is not compared; leave it out, or add the method")
         if all(_for_method(text, name) is None for name in names):
             build_config(settings={"method_name": _carrier(names[0])}, overrides=[text])  # says what is wrong with it
@@ -174,7 +175,7 @@ def _for_method(text: str, name: str) -> str | None:
     key = current_key(key.strip())
     section, dot, field = key.rpartition(".")
     if section in METHODS:
-        return f"method.{field}{separator}{value}" if section == name else None
+        return f"method.{field}{separator}{value}" if section == base_of(name) else None
     fields = known_keys(_carrier(name))
     if name in REFERENCES:
         fields["method"] = []
