@@ -186,9 +186,10 @@ def test_auto_fills_every_setting_with_a_reason() -> None:
 
 
 def test_own_images_on_a_cpu_get_what_a_cpu_can_train() -> None:
-    own, benchmark, gpu = ["data.name=folder"], ["data.name=domainnet"], ["data.name=folder", "run.accelerator=cuda"]
+    own, benchmark = ["data.name=folder", "frozen=false"], ["data.name=domainnet"]
+    gpu = [*own, "run.accelerator=cuda"]
     assert [largest_side(build_config(overrides=o)) for o in (own, benchmark, gpu)] == [32, 224, 224]
-    pretrained = [*own, "network.encoder=resnet18", "network.weights=x.pth"]
+    pretrained = ["data.name=folder", "network.encoder=resnet18", "network.weights=x.pth"]
     assert largest_side(build_config(overrides=pretrained)) == 224
     small = resolve_auto(build_config(overrides=own), shape=(3, 32, 32), flip=True, unlabelled=900, classes=3)
     usual = resolve_auto(build_config(overrides=gpu), shape=(3, 224, 224), flip=True, unlabelled=900, classes=3)

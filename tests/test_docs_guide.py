@@ -11,6 +11,7 @@ from PIL import Image
 
 from protocon.data.sources.fashion_mnist import DEBIAN_FOLDER
 from tests.commands import run_command
+from tests.engine.photos import install, make_package
 from tests.test_docs_examples import DOCS, blocks
 
 GUIDE, TUTORIAL = "guide.md", "tutorial-fashion-mnist.md"
@@ -63,8 +64,10 @@ def walk(
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Features of frozen encoders do not go into the user's cache folder."""
+def _tiny_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed encoder that takes no time; features do not go into the user's cache folder."""
+    make_package(tmp_path / "packages")
+    install(tmp_path / "packages", monkeypatch)
     monkeypatch.setattr("protocon.engine.setup.encode.default_cache", lambda: tmp_path / "cache")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.commands import run_command
 from tests.engine.layouts import embeddings, folder, save_class
+from tests.engine.photos import install, make_package
 from tests.test_docs_examples import blocks
 
 PAGE = "own-images.md"
@@ -50,6 +51,9 @@ def test_the_command_runs(
         (tmp_path / "ids-and-labels.csv").write_text("id,label\nrow 0,a\nrow 1,a\nrow 20,b\nrow 21,b\n")
     else:
         np.savez(tmp_path / "embeddings.npz", **rows, ids=names)
+    make_package(tmp_path / "packages")
+    install(tmp_path / "packages", monkeypatch)  # the installed encoder takes minutes for all of them
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     arguments = shlex.split(command)[1:]
     if arguments[0] == "train":  # as printed, only shorter

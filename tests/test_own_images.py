@@ -12,7 +12,7 @@ from tests.commands import Finished, run_command
 from tests.engine.layouts import TEST, TRAIN, hugging_face, metadata, pictures, save_class
 from tests.hostile import GOOD, ODD, SKIPPED, WARNINGS, every_file, write_hostile
 
-QUICK = ("optim.mu=3", "network.projection_dim=8", "run.tensorboard=false", "run.report=false")
+QUICK = ("--from-scratch", "optim.mu=3", "network.projection_dim=8", "run.tensorboard=false", "run.report=false")
 
 
 class Shell:
@@ -234,6 +234,7 @@ def test_split_and_compare_take_folders_too(protocon: Shell, tmp_path: Path) -> 
         "1",
         "--out",
         str(tmp_path / "grid"),
+        "--from-scratch",
     )
     done = protocon("compare", photos, *grid, "--json")
     assert done.code == 0, done.err
@@ -243,7 +244,7 @@ def test_split_and_compare_take_folders_too(protocon: Shell, tmp_path: Path) -> 
 def test_large_images_become_what_a_cpu_can_train(protocon: Shell, tmp_path: Path) -> None:
     images, labels = pictures(6, 48)
     np.savez(tmp_path / "set.npz", x=images, y=np.where(np.arange(12) % 6 < 2, labels, -1))
-    arguments = (str(tmp_path / "set.npz"), "--dry-run", "--json", "run.accelerator=cpu")
+    arguments = (str(tmp_path / "set.npz"), "--dry-run", "--json", "run.accelerator=cpu", "--from-scratch")
     plan = protocon("train", *arguments).json
     assert (plan["config"]["data"]["image_size"], plan["config"]["network"]["encoder"]) == (32, "wrn-10-2")
     assert "on a CPU" in plan["chosen"]["data.image_size"]

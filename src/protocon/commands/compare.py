@@ -73,8 +73,8 @@ def compare(
         overrides=inputs.overrides,
     )
     console = Console(stderr=True)
-    if inputs.said is not None:
-        say(console, inputs.said)
+    for line in inputs.lines():
+        say(console, line)
     with interruptible(console, "the same command continues where this one stopped"):
         comparison = run_comparison(request, out=out, workers=workers, console=console)
     emit(as_json, comparison.content(), lambda screen: show(comparison, screen))

@@ -41,6 +41,7 @@ def check(chosen: Chosen, as_json: AsJson = False, debug: Debug = False) -> None
     with interruptible(console, "nothing was changed"), bar(console) as progress:
         content = check_data(config, progress=progress)
     content["recognised"] = inputs.said
+    content["notes"] = [*content.get("notes", []), *inputs.lines()[1 if inputs.said else 0 :]]
     emit(as_json, content, lambda screen: show(content, screen))
     if not content["ok"]:
         raise typer.Exit(1)

@@ -32,6 +32,13 @@ class Inputs:
 
         return build_config(recipe=self.recipe, settings=self.settings, overrides=self.overrides)
 
+    def lines(self) -> list[str]:
+        """What to say before anything is done: the layout, and what to install where that would help."""
+        from protocon.settings.config import encoder_advice
+
+        advice = encoder_advice(recipe=self.recipe, settings=self.settings, overrides=self.overrides)
+        return [line for line in (self.said, advice) if line is not None]
+
 
 def find_inputs(arguments: Sequence[str], *, settings: Mapping[str, Any], recipe: str | None = None) -> Inputs:
     """Tell a folder or file from `key=value` settings, and find out how it is laid out.

@@ -18,6 +18,7 @@ for `protocon --help`, which answers at once. Import what the command needs insi
 """
 
 import inspect
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,7 +124,15 @@ NETWORK = Group(
             "--frozen/--fine-tune",
             "network.frozen",
             bool,
-            "Leave the encoder's weights as they are (by default ImageNet's, for photographs), or train them too.",
+            "Keep the weights of a pretrained encoder as they are (the default for images of your own, with ImageNet's "
+            "weights), or train them too.",
+        ),
+        Option(
+            "--from-scratch",
+            "network.frozen",
+            bool,
+            "Train the whole network from random weights, without a pretrained encoder.",
+            convert=operator.not_,
         ),
     ),
 )
@@ -160,6 +169,9 @@ _ARGUMENTS = inspect.Parameter(
 _EXCLUSIVE = (
     ("--epochs", "--time-budget", "how long to train"),
     ("--init", "--weights", "what the encoder starts from"),
+    ("--init", "--from-scratch", "what the encoder starts from"),
+    ("--weights", "--from-scratch", "what the encoder starts from"),
+    ("--frozen", "--from-scratch", "what the encoder starts from"),
 )
 
 

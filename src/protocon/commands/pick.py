@@ -14,7 +14,7 @@ from protocon.errors import ConfigError
 _SHOWN = 10
 _SHOWN_WARNINGS = 5
 _NAME = next(option for option in DATA.options if option.setting == "data.name")
-_UNUSED = ("--data", "--labels-per-class", "--labels-percent", "--recipe", "--frozen")
+_UNUSED = ("--data", "--labels-per-class", "--labels-percent", "--recipe", "--frozen", "--from-scratch")
 
 
 @takes(DATA, NETWORK, without=_UNUSED)
@@ -65,5 +65,5 @@ def _show(screen: Console, content: dict[str, Any]) -> None:
     say(screen, f"{len(picks)} of {content['images']:,} images{labelled}: look at {content['page']}")
     say(
         screen,
-        f"fill in the labels in {content['table']}; then: protocon train FOLDER --labels {content['table']} --frozen",
+        f"fill in the labels in {content['table']}; then: protocon train FOLDER --labels {content['table']}",
     )

@@ -49,8 +49,8 @@ def train(
         _resume(Path(str(resume)), given, chosen.arguments, accept_changes, console, as_json)
         return
     inputs = chosen.resolve()
-    if inputs.said is not None and rank() == 0:
-        say(console, inputs.said)
+    for line in inputs.lines() if rank() == 0 else ():
+        say(console, line)
     config = inputs.config()
     if dry_run:
         _dry_run(config, as_json)

@@ -31,8 +31,8 @@ _WIDE = 128
 _LARGEST_SIDE = 224
 _CPU_SIDE = 32
 _CPU_REASON = (
-    "larger ones would take hours with an encoder trained from nothing on a CPU; change it with --image-size, or, for "
-    "photographs, take --frozen"
+    "larger ones would take hours with an encoder trained from scratch on a CPU; change it with --image-size, or use a "
+    "pretrained encoder"
 )
 _FROZEN_SIDE = 128
 _FROZEN_STEPS = 1300
@@ -147,7 +147,7 @@ def device_of(config: RunConfig) -> str:
 
 
 def is_slow(config: RunConfig) -> bool:
-    """Whether an encoder is trained from nothing, on a CPU, on data of one's own: then small things are chosen.
+    """Whether an encoder is trained from scratch, on a CPU, on data of one's own: then small things are chosen.
 
     Benchmarks keep their usual sizes, so that results can be compared. Weights for an encoder that is not named are
     those of an earlier run, which had the same choice.
@@ -178,7 +178,7 @@ def _choose_for_images(choose: Choose, config: RunConfig, side: int, *, flip: bo
     reason = kind if not large else "numba is installed" if compiled else "numba is not installed"
     choose("views", "engine", "numba" if compiled else "torch", reason)
     small = "wrn-10-1" if side <= _TINY_SIDE else "wrn-10-2" if slow else "wrn-28-2"
-    cpu = ", trained from nothing on a CPU" if slow else ""
+    cpu = ", trained from scratch on a CPU" if slow else ""
     choose("network", "encoder", "resnet18" if large else small, kind + cpu)
 
 

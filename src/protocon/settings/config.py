@@ -1,6 +1,7 @@
 """Every setting of a run, one validated model per section; a wrong key names the right one."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,8 @@ from protocon.base.duration import parse_duration
 from protocon.data.registry import DATASETS
 from protocon.errors import ConfigError, unknown_name
 from protocon.methods import METHODS, MethodConfig
+from protocon.networks import packaged
+from protocon.settings.default_encoder import ADVICE, DECIDING, is_open, takes_encoder
 from protocon.settings.recipe import PlainLoader, merge, read_recipe
 
 Auto = Literal["auto"]
@@ -111,7 +114,8 @@ class NetworkConfig(_Section):
     """Digest of that file, recorded when a run starts; a resumed run refuses any other file."""
     frozen: bool = False
     """Keep the encoder's weights unchanged: features of several views of every image are computed once and kept on
-    disk, and only the heads train. Minutes instead of hours; needs pretrained weights."""
+    disk, and only the heads train. Minutes instead of hours; needs pretrained weights. `build_config` sets it for
+    images of one's own where such weights are installed and nothing is said of the network."""
     pooled_blocks: Annotated[int, Field(ge=0)] | Auto = "auto"
     """Frozen EfficientNet: how many of its last blocks stand beside its features, mean-pooled. They know textures and
     shapes that the last layer has dropped, and cost nothing; auto is 4 with the installed weights, else 0."""
@@ -319,6 +323,9 @@ def build_config(
 ) -> RunConfig:
     """Settings of a run: a recipe, then nested settings, then `key=value` overrides, checked.
 
+    Images of your own get the pretrained encoder, frozen, wherever its weights are installed and nothing else is said
+    of the network: `network.frozen=false` trains one from scratch.
+
     Args:
         recipe: name of a recipe or path of a YAML file.
         settings: nested settings, section by section.
@@ -334,19 +341,41 @@ def build_config(
         Traceback (most recent call last):
         protocon.errors.ConfigError: unknown setting 'treshold'; did you mean threshold?
     """
-    values = merge(_with_current_names(read_recipe(recipe) if recipe else {}), _with_current_names(settings or {}))
-    if "method_name" not in values and "method" not in values and _is_frozen(values, overrides):
+    values = _merged(recipe, settings)
+    asked = _with_deciding(values, overrides)
+    if takes_encoder(asked, recipe):
+        values["network"] = {**(values.get("network") or {}), "frozen": True}
+        asked["network"] = values["network"]
+    if "method_name" not in values and "method" not in values and asked["network"].get("frozen") is True:
         values["method_name"] = ON_FROZEN
     for text in overrides:
         set_override(values, text)
     return validate(values)
 
 
-def _is_frozen(values: Mapping[str, Any], overrides: Sequence[str]) -> bool:
-    """Whether a frozen encoder is asked for."""
-    network = values.get("network")
-    asked = isinstance(network, Mapping) and network.get("frozen") is True
-    return asked or any(text.replace(" ", "").lower() in ("frozen=true", "network.frozen=true") for text in overrides)
+def encoder_advice(
+    *, recipe: str | None = None, settings: Mapping[str, Any] | None = None, overrides: Sequence[str] = ()
+) -> str | None:
+    """A line for people whose images are trained on from scratch only because no encoder is installed."""
+    asked = _with_deciding(_merged(recipe, settings), overrides)
+    return ADVICE if packaged.installed() is None and is_open(asked, recipe) else None
+
+
+def _merged(recipe: str | None, settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    return merge(_with_current_names(read_recipe(recipe) if recipe else {}), _with_current_names(settings or {}))
+
+
+def _with_deciding(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Data and network as asked for, with the overrides that decide about the encoder; wrong ones are for later."""
+    asked: dict[str, Any] = {"method_name": values.get("method_name", "protocon")}
+    for section in ("data", "network"):
+        given = values.get(section)
+        asked[section] = dict(given) if isinstance(given, Mapping) else {}
+    for text in overrides:
+        if text.partition("=")[0].strip() in DECIDING:
+            with suppress(ConfigError):
+                set_override(asked, text)
+    return asked
 
 
 def validate(values: Mapping[str, Any]) -> RunConfig:

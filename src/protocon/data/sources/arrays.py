@@ -26,7 +26,8 @@ from protocon.data.labels.label_match import match_labels
 from protocon.data.source_options import SourceOptions
 from protocon.errors import ConfigError, DataError
 
-_X_NAMES = ("x", "X", "x_train", "X_train", "images", "features")
+X_NAMES = ("x", "X", "x_train", "X_train", "images", "features")
+"""What the array of images or embeddings may be called, in the order in which it is looked for."""
 _Y_NAMES = ("y", "y_train", "labels")
 _X_TEST_NAMES = ("x_test", "X_test", "test_images", "test_features")
 _Y_TEST_NAMES = ("y_test", "test_labels")
@@ -34,7 +35,7 @@ _ID_NAMES = ("ids", "id", "names", "files", "filenames")
 _ID_TEST_NAMES = ("ids_test", "test_ids")
 _TABLES = (".csv", ".tsv", ".txt")
 _EXPECTED = (
-    f"an .npz file with one of {', '.join(_X_NAMES)} and optionally y, ids, x_test, y_test and class_names; "
+    f"an .npz file with one of {', '.join(X_NAMES)} and optionally y, ids, x_test, y_test and class_names; "
     "or an .npy file, with the option labels for a second one or for a CSV of `id,label` rows"
 )
 
@@ -183,7 +184,7 @@ def _read(root: Path, options: SourceOptions) -> _Content:
             raise ConfigError(
                 f"{options.labels} goes with an .npy file; {root} has labels inside, or takes a CSV of `id,label` rows."
             )
-        x = _one(loaded, _X_NAMES, root)
+        x = _one(loaded, X_NAMES, root)
         if x is None:
             found = some(sorted(loaded), 8) or "none"
             raise DataError(f"{root}: expected {_EXPECTED}. Found the arrays: {found}.")
