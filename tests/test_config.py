@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from protocon.errors import ConfigError
 from protocon.methods.fixmatch import FixMatchConfig
-from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
+from protocon.methods.needs import Facts
+from protocon.methods.protocon_config import ClusterSizes, ProtoConConfig, cluster_sizes
 from protocon.settings.auto import largest_side, resolve_auto
 from protocon.settings.config import (
     RunConfig,
@@ -151,11 +153,16 @@ def test_merge_leaves_its_arguments_alone() -> None:
     assert base == {"optim": {"lr": 1}}
 
 
+def sizes_for(config: ProtoConConfig, *, samples: int, classes: int) -> ClusterSizes:
+    """n, K, γ and λ as a run of so many samples gets them."""
+    return cluster_sizes(config.settled(Facts(samples, classes), {}), samples=samples)
+
+
 @pytest.mark.parametrize(
     ("samples", "classes"), [(30, 10), (100, 10), (1377, 10), (10_000, 40), (49_960, 10), (1_281_167, 1000)]
 )
 def test_auto_sizes_leave_clusters_to_every_class(samples: int, classes: int) -> None:
-    sizes = resolve_sizes(ProtoConConfig(), samples=samples, classes=classes)
+    sizes = sizes_for(ProtoConConfig(), samples=samples, classes=classes)
     assert classes <= sizes.clusters <= samples // 2
     assert sizes.gamma == pytest.approx(0.9 * sizes.neighbours)
     assert sizes.dual_rate == pytest.approx(min(20, 0.08 * sizes.clusters))
@@ -163,20 +170,22 @@ def test_auto_sizes_leave_clusters_to_every_class(samples: int, classes: int) ->
 
 def test_paper_sizes() -> None:
     config = protocon_settings(build_config(recipe="paper-cifar10"))
-    assert resolve_sizes(config, samples=50_000, classes=10).clusters == 200
+    assert sizes_for(config, samples=50_000, classes=10).clusters == 200
     imagenet = protocon_settings(build_config(recipe="paper-imagenet"))
-    assert resolve_sizes(imagenet, samples=1_281_167, classes=1000).clusters == 5124
-    assert resolve_sizes(config, samples=5_000, classes=10).clusters == 20  # a part of CIFAR has no room for 200
+    assert sizes_for(imagenet, samples=1_281_167, classes=1000).clusters == 5124
+    assert sizes_for(config, samples=5_000, classes=10).clusters == 20  # a part of CIFAR has no room for 200
     with pytest.raises(ConfigError, match="neighbours is 250, but there are 100"):
-        resolve_sizes(config, samples=100, classes=10)
+        sizes_for(config, samples=100, classes=10)
 
 
 def test_auto_fills_every_setting_with_a_reason() -> None:
     resolved = resolve_auto(build_config(), shape=(1, 16, 16), flip=False, unlabelled=1377, classes=10)
     left = {key for key, value in flat_settings(resolved.config).items() if value == "auto"}
-    frozen_only = {"views.cached_weak", "views.cached_strong", "views.cached_mirror", "network.hidden"}
-    frozen_only |= {f"network.{name}" for name in ("components", "space", "feature_engine", "pooled_blocks")}
-    assert left == {"run.accelerator", "data.storage", "data.bad_files", *frozen_only}
+    assert left == {"run.accelerator", "data.storage", "data.bad_files"}  # whoever reads files or starts a run decides
+    unused = {"views.cached_weak", "views.cached_strong", "views.cached_mirror", "network.hidden"}
+    unused |= {f"network.{name}" for name in ("components", "space", "feature_engine", "pooled_blocks")}
+    asked = {key for key, value in flat_settings(build_config()).items() if value == "auto"}
+    assert asked - left - unused - {"method.class_prior"} == asked & resolved.reasons.keys()
     assert resolved.config.views.flip is False
     assert resolved.reasons["network.encoder"].startswith("wrn-10-1")
     assert (resolved.steps_per_epoch, resolved.total_epochs) == (13, 100)
@@ -226,18 +235,34 @@ def test_classes_count_as_balanced_where_labels_were_drawn_per_class() -> None:
     assert protocon_settings(build_config(recipe="paper-cifar10")).alignment == "mean"
 
 
+def test_a_resolved_setting_cannot_be_auto() -> None:
+    for section, key in (("optim", "lr"), ("optim", "epochs"), ("network", "projection_dim"), ("run", "cross_check")):
+        resolved = resolve_auto(build_config(), shape=(1, 16, 16), flip=False, unlabelled=1377, classes=10).config
+        values = {**dict(getattr(resolved, section)), key: "auto"}
+        with pytest.raises(ValidationError, match=key):
+            type(getattr(resolved, section)).model_validate(values)
+
+
+def test_embeddings_leave_no_setting_of_pixels_open() -> None:
+    resolved = resolve_auto(build_config(), shape=(640,), flip=False, unlabelled=1377, classes=10).config
+    left = {key for key, value in flat_settings(resolved).items() if value == "auto"}
+    assert left == {"run.accelerator", "data.storage", "data.bad_files"}
+    assert resolved.data.image_size is None
+    assert validate(parse_yaml(to_yaml(resolved), "x")).data.size_asked is None
+
+
 def test_total_steps_become_whole_passes() -> None:
     config = build_config(overrides=["total_steps=100", "batch_size=32", "mu=7"])
     resolved = resolve_auto(config, shape=(3, 32, 32), flip=True, unlabelled=2240, classes=10)
-    assert (resolved.steps_per_epoch, resolved.total_epochs) == (10, 10)
+    assert (resolved.steps_per_epoch, resolved.total_epochs, resolved.config.optim.epochs) == (10, 10, 10)
 
 
 @pytest.mark.parametrize("recipe", ["paper-cifar10", "paper-cifar100", "paper-mini-imagenet"])
 @pytest.mark.parametrize("labels", [20, 40, 800])
 def test_the_papers_200_clusters_do_not_depend_on_the_labels_left_out(recipe: str, labels: int) -> None:
     settings = protocon_settings(build_config(recipe=recipe))
-    sizes = resolve_sizes(settings, samples=50_000 - labels, classes=10)
+    sizes = sizes_for(settings, samples=50_000 - labels, classes=10)
     assert (sizes.clusters, sizes.neighbours, sizes.gamma) == (200, 250, 225.0)
     assert settings.centroid_warmup == 20
     usual = settings.model_copy(update={"clusters": None})
-    assert resolve_sizes(usual, samples=50_000 - labels, classes=10).clusters < 200
+    assert sizes_for(usual, samples=50_000 - labels, classes=10).clusters < 200

@@ -12,7 +12,8 @@ from protocon.engine.loop.checkpoint import optimizer_tensors, restore_optimizer
 from protocon.engine.loop.optimizers import OPTIMIZERS, build_optimizer
 from protocon.engine.run import fit, resume_run
 from protocon.errors import ConfigError
-from protocon.settings.config import OptimConfig, build_config
+from protocon.settings.config import build_config
+from protocon.settings.resolved_config import ResolvedOptim
 from tests.engine.kills import assert_same_run
 from tests.engine.runs import quiet
 from tests.engine.test_pins import begun, config_for
@@ -30,7 +31,7 @@ def updated(network: nn.Module, optimizer: Optimizer, steps: int) -> torch.Tenso
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_biases_have_no_weight_decay_and_saved_state_gives_the_same_weights(name: str) -> None:
-    config = OptimConfig(optimizer=name, lr=0.01, weight_decay=0.1)  # type: ignore[arg-type]
+    config = ResolvedOptim(optimizer=name, lr=0.01, weight_decay=0.1, batch_size=4, epochs=1)  # type: ignore[arg-type]
     network, other = nn.Linear(4, 2), nn.Linear(4, 2)
     other.load_state_dict(network.state_dict())
     optimizer = build_optimizer(network, config)

@@ -23,6 +23,7 @@ from protocon.networks.network import Network
 from protocon.runs import predict_files as predicting
 from protocon.runs.predict_files import batch_rows, predict_rows
 from protocon.runs.trained import TrainedRun
+from protocon.settings.auto import resolve_auto
 from protocon.settings.config import build_config
 from tests.commands import Finished, run_command
 
@@ -32,7 +33,8 @@ def untrained(shape: tuple[int, ...], encoder: str, *overrides: str) -> TrainedR
         torch.manual_seed(0)
         mean, std = [0.5] * shape[0], [0.25] * shape[0]
         network = Network(build_encoder(encoder, input_shape=shape), classes=3, projection_dim=8, mean=mean, std=std)
-    config = build_config(overrides=[f"encoder={encoder}", "projection_dim=8", *overrides])
+    asked = build_config(overrides=[f"encoder={encoder}", "projection_dim=8", *overrides])
+    config = resolve_auto(asked, shape=shape, flip=True, unlabelled=99, classes=3).config
     return TrainedRun(network.eval(), config, ("zero", "one", "two"), shape)
 
 

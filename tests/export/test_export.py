@@ -17,6 +17,7 @@ from protocon.export.formats import FORMATS, to_safetensors, torchscript_without
 from protocon.networks.encoders import build_encoder
 from protocon.networks.network import Network
 from protocon.runs.trained import TrainedRun
+from protocon.settings.auto import resolve_auto
 from protocon.settings.config import build_config
 from tests.commands import run_command
 from tests.engine.runs import small_run
@@ -47,7 +48,8 @@ def photo_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 module.running_mean = torch.rand(module.num_features) * 0.1
                 module.running_var = torch.rand(module.num_features) + 0.5
     overrides = ["encoder=tf_efficientnet_lite0", "image_size=64", "projection_dim=128"]
-    run = TrainedRun(network.eval(), build_config(overrides=overrides), ("ant", "bee", "cat", "dog"), shape)
+    config = resolve_auto(build_config(overrides=overrides), shape=shape, flip=True, unlabelled=99, classes=4).config
+    run = TrainedRun(network.eval(), config, ("ant", "bee", "cat", "dog"), shape)
     file = tmp_path_factory.mktemp("photos") / "model.safetensors"
     file.write_bytes(to_safetensors(run))
     return file
@@ -129,7 +131,8 @@ def test_embeddings_are_exported_as_they_come(tmp_path: Path) -> None:
         torch.manual_seed(0)
         encoder = build_encoder("mlp-16", input_shape=(5,))
         network = Network(encoder, classes=3, projection_dim=8, mean=torch.arange(5.0), std=torch.arange(1.0, 6.0))
-    config = build_config(overrides=["encoder=mlp-16", "projection_dim=8"])
+    asked = build_config(overrides=["encoder=mlp-16", "projection_dim=8"])
+    config = resolve_auto(asked, shape=(5,), flip=False, unlabelled=99, classes=3).config
     run = TrainedRun(network.eval(), config, ("a", "b", "c"), (5,))
     (tmp_path / "m.safetensors").write_bytes(to_safetensors(run))
     result = export_run(tmp_path / "m.safetensors", out=tmp_path / "m.onnx")

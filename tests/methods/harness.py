@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from protocon.base.draws import integers, normal, permutation
 from protocon.methods import METHODS, Method, Problem, Samples
 from protocon.methods.base import Forward
+from protocon.methods.needs import Facts
 from protocon.types import Batch, Outputs, Progress, Step
 
 CLASSES, FEATURES, DIM = 4, 8, 6
@@ -20,6 +21,8 @@ SAMPLES, LABELLED = 40, 12
 ROWS, LABELLED_ROWS = 10, 5
 STEPS_PER_EPOCH = SAMPLES // ROWS
 TOTAL_STEPS = 5 * STEPS_PER_EPOCH
+FACTS = Facts(SAMPLES, CLASSES)
+"""What methods resolve their settings from."""
 
 
 def gaussian(key: int, rows: int, columns: int = FEATURES) -> Tensor:
@@ -60,7 +63,7 @@ def problem() -> Problem:
 def build(name: str, **settings: Any) -> Method:
     """A method of METHODS by its name, with these settings."""
     method = METHODS[name]
-    built = method(method.Config(**settings), problem())
+    built = method(method.Config(**settings).settled(FACTS, {}), problem())
     if built.uses_samples:
         built.prepare(samples())
     return built

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from protocon.methods.base import Method, Problem
 from protocon.methods.fixmatch import FixMatchDA, FixMatchDAConfig
+from protocon.methods.needs import Facts
 from protocon.methods.protocon import ProtoCon
 from protocon.methods.protocon_config import ProtoConConfig
 from protocon.networks.encoders import Encoder
@@ -15,6 +16,7 @@ from protocon.networks.network import Network
 from protocon.types import Batch, Progress
 
 CLASSES, LABELLED, UNLABELLED, FEATURES = 4, 8, 60, 6
+FACTS = Facts(UNLABELLED, CLASSES)
 
 
 def build_network() -> Network:
@@ -70,8 +72,13 @@ def train(method: Method, network: Network, steps: list[Batch], *, first_epoch: 
 @pytest.mark.parametrize("joint", [True, False])
 def test_without_clusters_and_extra_losses_it_is_fixmatch_da_with_soft_labels(joint: bool) -> None:
     ours, theirs = build_network(), build_network()
-    proto = ProtoCon(ProtoConConfig(alpha=1.0, lambda_p=0, lambda_c=0, threshold=0.6, joint_batchnorm=joint), problem())
-    fix = FixMatchDA(FixMatchDAConfig(soft_labels=True, threshold=0.6, joint_batchnorm=joint), problem())
+    proto = ProtoCon(
+        ProtoConConfig(alpha=1.0, lambda_p=0, lambda_c=0, threshold=0.6, joint_batchnorm=joint).settled(FACTS, {}),
+        problem(),
+    )
+    fix = FixMatchDA(
+        FixMatchDAConfig(soft_labels=True, threshold=0.6, joint_batchnorm=joint).settled(FACTS, {}), problem()
+    )
     steps = batches(8)
     log_ours, log_theirs = train(proto, ours, steps), train(fix, theirs, steps)
     for a, b in zip(log_ours, log_theirs, strict=True):
@@ -85,15 +92,21 @@ def test_without_clusters_and_extra_losses_it_is_fixmatch_da_with_soft_labels(jo
 
 def test_with_clusters_it_is_something_else() -> None:
     ours, theirs = build_network(), build_network()
-    train(ProtoCon(ProtoConConfig(alpha=0.8, lambda_p=0, lambda_c=0, threshold=0.6), problem()), ours, batches(8))
-    train(FixMatchDA(FixMatchDAConfig(soft_labels=True, threshold=0.6), problem()), theirs, batches(8))
+    train(
+        ProtoCon(ProtoConConfig(alpha=0.8, lambda_p=0, lambda_c=0, threshold=0.6).settled(FACTS, {}), problem()),
+        ours,
+        batches(8),
+    )
+    train(
+        FixMatchDA(FixMatchDAConfig(soft_labels=True, threshold=0.6).settled(FACTS, {}), problem()), theirs, batches(8)
+    )
     assert not torch.equal(ours.classifier.weight, theirs.classifier.weight)
 
 
 def test_observing_first_epoch_fills_the_banks_and_learns_nothing() -> None:
     network = build_network()
     weights = copy.deepcopy(dict(network.named_parameters()))
-    method = ProtoCon(ProtoConConfig(first_epoch="observe"), problem())
+    method = ProtoCon(ProtoConConfig(first_epoch="observe").settled(FACTS, {}), problem())
     train(method, network, batches(2), first_epoch=0)
     for name, parameter in network.named_parameters():
         assert torch.equal(parameter, weights[name])
@@ -105,7 +118,12 @@ def test_observing_first_epoch_fills_the_banks_and_learns_nothing() -> None:
 def test_supervised_first_epoch_learns_from_labels_alone() -> None:
     network = build_network()
     weights = copy.deepcopy(dict(network.named_parameters()))
-    train(ProtoCon(ProtoConConfig(first_epoch="supervised"), problem()), network, batches(2), first_epoch=0)
+    train(
+        ProtoCon(ProtoConConfig(first_epoch="supervised").settled(FACTS, {}), problem()),
+        network,
+        batches(2),
+        first_epoch=0,
+    )
     moved = {name for name, p in network.named_parameters() if not torch.equal(p, weights[name])}
     assert "classifier.weight" in moved
     assert not any(name.startswith("projector") for name in moved)
@@ -114,7 +132,7 @@ def test_supervised_first_epoch_learns_from_labels_alone() -> None:
 @pytest.mark.parametrize("joint", [True, False])
 def test_no_gradient_flows_through_the_weak_view(joint: bool) -> None:
     network = build_network().eval()  # so that statistics do not couple the views
-    method = ProtoCon(ProtoConConfig(joint_batchnorm=joint, threshold=0.3), problem())
+    method = ProtoCon(ProtoConConfig(joint_batchnorm=joint, threshold=0.3).settled(FACTS, {}), problem())
     train(method, network, batches(4))
     batch = batches(1)[0]
     weak = batch.weak.clone().requires_grad_()
@@ -134,7 +152,7 @@ def test_no_gradient_flows_through_the_weak_view(joint: bool) -> None:
 
 def test_centroids_move_every_batch_in_warmup_and_every_epoch_after() -> None:
     for warmup, moves_in_batch in ((5, True), (0, False)):
-        method = ProtoCon(ProtoConConfig(centroid_warmup=warmup), problem())
+        method = ProtoCon(ProtoConConfig(centroid_warmup=warmup).settled(FACTS, {}), problem())
         before = method.kmeans.centroids.clone()
         batch = batches(1)[0]
         network = build_network()
@@ -179,21 +197,21 @@ def test_every_option_does_something(change: dict[str, object]) -> None:
     results = []
     for settings in (base, base | change):
         network = build_network()
-        method = ProtoCon(ProtoConConfig.model_validate(settings), problem())
+        method = ProtoCon(ProtoConConfig.model_validate(settings).settled(FACTS, {}), problem())
         train(method, network, batches(12))
         results.append(torch.cat([p.detach().flatten() for p in network.parameters()]))
     assert not torch.equal(results[0], results[1])
 
 
 def test_the_bank_holds_four_numbers_a_sample() -> None:
-    method = ProtoCon(ProtoConConfig(), problem())
+    method = ProtoCon(ProtoConConfig().settled(FACTS, {}), problem())
     assert sum(buffer.numel() for buffer in method.bank.buffers()) == 4 * UNLABELLED
     per_sample = [b for b in method.buffers() if UNLABELLED in b.shape]
     assert sum(buffer.numel() for buffer in per_sample) == 4 * UNLABELLED
 
 
 def test_label_opinions_mix_classifier_and_cluster() -> None:
-    method = ProtoCon(ProtoConConfig(neighbours=5), problem())
+    method = ProtoCon(ProtoConConfig(neighbours=5).settled(FACTS, {}), problem())
     train(method, build_network(), batches(8))
     probs = torch.rand(5, CLASSES).softmax(-1)
     index = batches(8)[-1].index[:5]

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from protocon.methods import METHODS, Problem, Samples
+from protocon.methods.needs import Facts
 from protocon.methods.protocon_frozen import ProtoConFrozen, ProtoConFrozenConfig
 from protocon.types import Batch, Outputs, Progress
 from tests.picking.blobs import blobs
@@ -28,7 +29,8 @@ def samples(rows: np.ndarray, groups: np.ndarray, labelled: np.ndarray) -> Sampl
 def solved(sizes: tuple[int, ...], spread: float, **settings: object) -> tuple[ProtoConFrozen, np.ndarray]:
     rows, groups = blobs(sizes, spread=spread)
     labelled = np.array([np.flatnonzero(groups == group)[0] for group in range(len(sizes))])
-    method = ProtoConFrozen(ProtoConFrozenConfig.model_validate(settings), problem(groups, labelled))
+    config = ProtoConFrozenConfig.model_validate(settings).settled(Facts(len(groups), len(sizes)), {})
+    method = ProtoConFrozen(config, problem(groups, labelled))
     data = samples(rows, groups, labelled)
     method.prepare(data)
     return method, groups[data.unlabelled.numpy()]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from protocon.methods.base import Problem
+from protocon.methods.needs import Facts
 from protocon.methods.protocon import ProtoCon
 from protocon.methods.protocon_config import ProtoConConfig
 from protocon.types import Batch, Outputs, Progress
@@ -77,7 +78,7 @@ def test_method_follows_algorithm_1(seed: int, heads: int, warmup: int) -> None:
         first_epoch="observe",
         prototype_labelled=False,
         alignment_window=4,
-    )
+    ).settled(Facts(POPULATION, CLASSES), {})
     problem = Problem(
         classes=CLASSES,
         unlabelled=POPULATION,

@@ -88,9 +88,7 @@ def image_bundle(images: np.ndarray, codes: np.ndarray, names: Sequence[str], co
         names: of the classes.
         config: settings of the run.
     """
-    asked = config.data.image_size
-    native = min(images.shape[2:])
-    side = image_size_for(native, config) if asked == "auto" else int(asked)
+    side = config.data.size_asked or image_size_for(min(images.shape[2:]), config)
     resized = resize_images(torch.from_numpy(images), side)
     return DataBundle(ArrayImages(resized, codes, names, name="images"), None, DataHints(flip=True))
 
@@ -111,10 +109,10 @@ def file_bundle(paths: "PathStore", codes: np.ndarray, names: Sequence[str], con
         listing = FileListing("files", paths, tuple(names), Members(paths.files(), codes), None, [])
         return make_bundle(listing, options)
 
-    bundle = load(None if data.image_size == "auto" else int(data.image_size))
+    bundle = load(data.size_asked)
     side = bundle.train.shape[-1]
     wanted = image_size_for(side, config)
-    return load(wanted) if data.image_size == "auto" and side != wanted else bundle
+    return load(wanted) if data.size_asked is None and side != wanted else bundle
 
 
 @dataclass(frozen=True)

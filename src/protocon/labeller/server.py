@@ -162,11 +162,10 @@ def _encoder(photos: Photos, settings: Sequence[str]) -> tuple[MakeEncoder, int]
     store = FolderStore(photos.root)
     base: dict[str, Any] = {"data": {"name": "folder", "root": str(photos.root)}, "network": {"frozen": True}}
     asked: RunConfig = build_config(settings=base, overrides=list(settings))
-    if asked.data.image_size == "auto":
+    size = asked.data.size_asked
+    if size is None:
         native = probe_size(store, photos.files, largest_side(asked))
         size = min(image_size_for(native, asked), largest_side(asked))
-    else:
-        size = int(asked.data.image_size)
     images = Readable(store, photos.files[:2000], image_size=size)
     resolved = resolve_auto(asked, shape=images.shape, flip=True, unlabelled=len(photos)).config
 

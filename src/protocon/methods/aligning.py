@@ -21,20 +21,26 @@ class AlignmentSettings(MethodConfig):
     """Batches in the running mean of predictions."""
     alignment_momentum: float | None = Field(default=None, ge=0, lt=1)
     """If given, an exponential mean of predictions instead of a window."""
-    class_prior: ClassPrior = "auto"
+    class_prior: ClassPrior | Literal["auto"] = "auto"
     """Class frequencies to align to: uniform; those of the labels; a list; or estimated from all features, where these
     do not change. auto: estimated on a frozen encoder, else uniform."""
 
-    def settled(self, facts: Facts, reasons: dict[str, str]) -> Self:
-        """The class frequencies to align to."""
+    def with_prior(self, facts: Facts, reasons: dict[str, str]) -> Self:
+        """The settings with the class frequencies to align to."""
         if facts.frozen:
             reason = "from all features: classes are seldom equally frequent; to overrule it, class_prior=uniform"
             return self.choose(reasons, "class_prior", "estimated", reason)
         return self.model_copy(update={"class_prior": "uniform"}) if self.class_prior == "auto" else self
 
 
+class ResolvedAlignment(AlignmentSettings):
+    """The same without `auto`."""
+
+    class_prior: ClassPrior
+
+
 def build_alignment(
-    settings: AlignmentSettings, problem: Problem, *, kind: Literal["mean", "dual"]
+    settings: ResolvedAlignment, problem: Problem, *, kind: Literal["mean", "dual"]
 ) -> DistributionAlignment | DualAlignment:
     """By the running mean, as published, or by a dual variable per class."""
     prior = resolve_prior(settings.class_prior, problem)
@@ -46,7 +52,7 @@ def build_alignment(
 
 
 def estimate_prior(
-    alignment: DistributionAlignment | DualAlignment, settings: AlignmentSettings, samples: Samples, problem: Problem
+    alignment: DistributionAlignment | DualAlignment, settings: ResolvedAlignment, samples: Samples, problem: Problem
 ) -> None:
     """Let predictions be aligned to the class frequencies that all features suggest, where that is asked for.
 

@@ -31,14 +31,21 @@ class MethodConfig(BaseModel):
     """Who judges the weak views: the network itself, or its averaged copy with averaged normalisation
     statistics (EMAN)."""
 
-    def settled(self, facts: Facts, reasons: dict[str, str]) -> Self:  # noqa: ARG002
+    def settled(self, facts: Facts, reasons: dict[str, str]) -> "MethodConfig":  # noqa: ARG002
         """The settings without `auto`, as this method chooses them for these data; most have nothing to choose.
+
+        A method that has returns a class of its own, in whose types there is no `auto`: its `__init__` takes that one.
 
         Args:
             facts: of the data and the run.
             reasons: takes a line for each value that is chosen.
         """
         return self
+
+    @classmethod
+    def of(cls, settings: "MethodConfig") -> Self:
+        """The same values in this class; an error where one of them does not belong there, such as `auto`."""
+        return cls.model_validate(dict(settings))
 
     def choose(self, reasons: dict[str, str], key: str, value: object, reason: str) -> Self:
         """The settings with this value, if the key is `auto`, and the reason written down."""

@@ -16,7 +16,8 @@ from protocon.core.graph import graph_contrastive_loss, pseudo_label_graph
 from protocon.core.losses import supervised_loss, unlabelled_loss
 from protocon.core.queue import FeatureQueue
 from protocon.methods.base import Forward, MethodConfig, Problem
-from protocon.methods.fixmatch import FixMatchDA, FixMatchDAConfig
+from protocon.methods.fixmatch import FixMatchDA, FixMatchDAConfig, ResolvedFixMatchDA
+from protocon.methods.needs import Facts
 from protocon.types import Batch, Outputs, Progress, Step
 
 
@@ -36,6 +37,14 @@ class CoMatchConfig(FixMatchDAConfig):
     lambda_ctr: float = Field(default=1.0, ge=0)
     """Weight of the graph contrastive loss (5 for STL-10, 10 for ImageNet with 1 % of labels)."""
 
+    def settled(self, facts: Facts, reasons: dict[str, str]) -> "ResolvedCoMatch":
+        """Class frequencies."""
+        return ResolvedCoMatch.of(self.with_prior(facts, reasons))
+
+
+class ResolvedCoMatch(ResolvedFixMatchDA, CoMatchConfig):
+    """The same without `auto`."""
+
 
 class CoMatch(FixMatchDA):
     """FixMatch with alignment, memory-smoothed soft pseudo-labels and contrasted graphs."""
@@ -43,9 +52,9 @@ class CoMatch(FixMatchDA):
     Config: ClassVar[type[MethodConfig]] = CoMatchConfig
     uses_projector = True
     strong_views = 2
-    config: CoMatchConfig
+    config: ResolvedCoMatch
 
-    def __init__(self, config: CoMatchConfig, problem: Problem) -> None:
+    def __init__(self, config: ResolvedCoMatch, problem: Problem) -> None:
         super().__init__(config, problem)
         self.queue = FeatureQueue(config.queue_size, dim=problem.projection_dim, classes=problem.classes)
 

@@ -6,8 +6,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from protocon.core.losses import supervised_loss, unlabelled_loss
-from protocon.methods.aligning import AlignmentSettings, build_alignment, estimate_prior
+from protocon.methods.aligning import AlignmentSettings, ResolvedAlignment, build_alignment, estimate_prior
 from protocon.methods.base import Forward, Method, MethodConfig, Problem, PseudoLabelConfig, Samples
+from protocon.methods.needs import Facts
 from protocon.types import Batch, Progress, Step
 
 
@@ -58,13 +59,21 @@ class FixMatchDAConfig(AlignmentSettings, FixMatchConfig):
     alignment: Literal["mean", "dual"] = "mean"
     """By the running mean of predictions, as published, or by a dual variable per class, as ProtoCon can."""
 
+    def settled(self, facts: Facts, reasons: dict[str, str]) -> "ResolvedFixMatchDA":
+        """Class frequencies."""
+        return ResolvedFixMatchDA.of(self.with_prior(facts, reasons))
+
+
+class ResolvedFixMatchDA(ResolvedAlignment, FixMatchDAConfig):
+    """The same without `auto`."""
+
 
 class FixMatchDA(FixMatch):
     """FixMatch whose predictions are aligned to the class prior before the threshold."""
 
     Config: ClassVar[type[MethodConfig]] = FixMatchDAConfig
 
-    def __init__(self, config: FixMatchDAConfig, problem: Problem) -> None:
+    def __init__(self, config: ResolvedFixMatchDA, problem: Problem) -> None:
         super().__init__(config, problem)
         self.alignment = build_alignment(config, problem, kind=config.alignment)
         self.aligning = config

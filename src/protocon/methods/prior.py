@@ -9,8 +9,9 @@ from torch import Tensor
 from protocon.errors import ConfigError
 from protocon.methods.base import Problem
 
-Word = Literal["auto", "uniform", "labels", "estimated"]
+Word = Literal["uniform", "labels", "estimated"]
 ClassPrior = Word | tuple[float, ...]
+"""Class frequencies, or what they are taken from."""
 
 
 def resolve_prior(prior: Word | Sequence[float], problem: Problem) -> Tensor | None:
@@ -21,7 +22,7 @@ def resolve_prior(prior: Word | Sequence[float], problem: Problem) -> Tensor | N
             uniform until `Method.prepare` has seen the features.
         problem: sizes and labelled targets.
     """
-    if prior in ("auto", "uniform"):
+    if prior == "uniform":
         return None
     if prior == "estimated":
         return torch.full((problem.classes,), 1.0 / problem.classes)

@@ -25,7 +25,7 @@ from protocon.core.refine import cluster_labels, refine
 from protocon.core.retention import RetentionThreshold
 from protocon.methods.aligning import build_alignment, estimate_prior
 from protocon.methods.base import Forward, Method, MethodConfig, Problem, Samples
-from protocon.methods.protocon_config import ProtoConConfig, resolve_sizes
+from protocon.methods.protocon_config import ProtoConConfig, ResolvedProtoCon, cluster_sizes
 from protocon.types import Batch, Outputs, Progress, Step
 
 
@@ -51,10 +51,10 @@ class ProtoCon(Method):
     center: Tensor
     cluster_table: Tensor
 
-    def __init__(self, config: ProtoConConfig, problem: Problem) -> None:
+    def __init__(self, config: ResolvedProtoCon, problem: Problem) -> None:
         super().__init__(config, problem)
         self.config = config
-        self.sizes = sizes = resolve_sizes(config, samples=problem.unlabelled, classes=problem.classes)
+        self.sizes = sizes = cluster_sizes(config, samples=problem.unlabelled)
         self.kmeans = ConstrainedKMeans(
             clusters=sizes.clusters,
             dim=problem.projection_dim,
@@ -68,9 +68,7 @@ class ProtoCon(Method):
         self.bank = SampleBank(problem.unlabelled, classes=problem.classes, clusters=sizes.clusters, heads=config.heads)
         self.prototypes = ClassPrototypes(problem.classes, problem.projection_dim)
         self.alignment = build_alignment(config, problem, kind="dual" if config.alignment == "dual" else "mean")
-        self.threshold = RetentionThreshold(
-            config.threshold, retention=0.0 if config.min_retention == "auto" else config.min_retention
-        )
+        self.threshold = RetentionThreshold(config.threshold, retention=config.min_retention)
         uniform = torch.full((config.heads, sizes.clusters, problem.classes), 1.0 / problem.classes)
         self.register_buffer("cluster_table", uniform)
         self.register_buffer("center", torch.zeros(problem.projection_dim))

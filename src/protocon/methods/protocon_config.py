@@ -1,12 +1,12 @@
 """ProtoCon's settings, each by its name in the paper, and the sizes that follow from the data."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from protocon.errors import ConfigError
-from protocon.methods.aligning import AlignmentSettings
+from protocon.methods.aligning import AlignmentSettings, ResolvedAlignment
 from protocon.methods.base import PseudoLabelConfig
 from protocon.methods.needs import Facts
 
@@ -68,26 +68,36 @@ class ProtoConConfig(AlignmentSettings, PseudoLabelConfig):
     (which trusts the class prior more), or none. auto: dual where `labels_per_class` draws the labels, as benchmarks
     with balanced classes do; else mean. For imbalanced classes set mean, or give `class_prior`."""
 
-    def settled(self, facts: Facts, reasons: dict[str, str]) -> Self:
+    def settled(self, facts: Facts, reasons: dict[str, str]) -> "ResolvedProtoCon":
         """Alignment, retention, n and λ."""
         frozen, count = "frozen encoder", f"{facts.unlabelled} unlabelled images"
-        config = super().settled(facts, reasons)
+        config = self.with_prior(facts, reasons)
+        usual = usual_neighbours(facts.unlabelled, facts.classes)
         if facts.frozen:
             config = config.choose(reasons, "min_retention", FROZEN_RETENTION, frozen)
-            if config.neighbours == "auto":
-                usual = resolve_sizes(config, samples=facts.unlabelled, classes=facts.classes).neighbours
-                near = min(FROZEN_NEIGHBOURS, usual)
-                clusters = f"K = {facts.unlabelled // near} clusters of {count}"
-                config = config.choose(reasons, "neighbours", near, f"n; {frozen}; {clusters}")
+            near = min(FROZEN_NEIGHBOURS, usual)
+            clusters = f"K = {facts.unlabelled // near} clusters of {count}"
+            config = config.choose(reasons, "neighbours", near, f"n; {frozen}; {clusters}")
         alignment, reason = "mean", "class frequencies are not known"
         if facts.balanced and not facts.frozen:
             alignment, reason = "dual", "labels_per_class: classes are taken to be balanced"
         config = config.choose(reasons, "alignment", alignment, reason)
         config = config.choose(reasons, "min_retention", 0.0, "τ is fixed")
-        sizes = resolve_sizes(config, samples=facts.unlabelled, classes=facts.classes)
-        clusters = f"K = {sizes.clusters} clusters of {count} in {facts.classes} classes"
-        config = config.choose(reasons, "neighbours", sizes.neighbours, f"n; {clusters}")
-        return config.choose(reasons, "dual_rate", sizes.dual_rate, f"λ for K = {sizes.clusters}")
+        neighbours = usual if config.neighbours == "auto" else config.neighbours
+        k = cluster_count(config, neighbours, facts.unlabelled)
+        clusters = f"K = {k} clusters of {count} in {facts.classes} classes"
+        config = config.choose(reasons, "neighbours", neighbours, f"n; {clusters}")
+        config = config.choose(reasons, "dual_rate", min(PAPER_DUAL_RATE, 0.08 * k), f"λ for K = {k}")
+        return ResolvedProtoCon.of(config)
+
+
+class ResolvedProtoCon(ResolvedAlignment, ProtoConConfig):
+    """The same without `auto`."""
+
+    neighbours: int
+    dual_rate: float
+    min_retention: Annotated[float, Field(ge=0, lt=1)]
+    alignment: Literal["mean", "dual", "none"]
 
 
 @dataclass(frozen=True)
@@ -100,28 +110,35 @@ class ClusterSizes:
     dual_rate: float
 
 
-def resolve_sizes(config: ProtoConConfig, *, samples: int, classes: int) -> ClusterSizes:
-    """n, K, γ and λ for N samples of C classes.
-
-    `auto` neighbours: the paper's 250, but at least three clusters a class on small sets; K stays
-    between C and N/2.
-    """
+def usual_neighbours(samples: int, classes: int) -> int:
+    """N where it is `auto`: the paper's 250, but at least three clusters per class on small sets."""
     if samples < 2:
         raise ConfigError(
             f"ProtoCon clusters the unlabelled images, and there are {samples}; it needs many more. "
             "Use method supervised where all images have labels"
         )
-    if config.neighbours == "auto":
-        neighbours = max(2, min(PAPER_NEIGHBOURS, samples // (3 * classes)))
-    else:
-        neighbours = config.neighbours
+    return max(2, min(PAPER_NEIGHBOURS, samples // (3 * classes)))
+
+
+def cluster_count(config: ProtoConConfig, neighbours: int, samples: int) -> int:
+    """K for N samples, n to a cluster: as asked for where N suffices, else N // n.
+
+    Args:
+        config: ProtoCon's settings.
+        neighbours: n.
+        samples: N.
+    """
     if neighbours > samples or neighbours < 1:
         raise ConfigError(
             f"neighbours is {neighbours}, but there are {samples} unlabelled images; "
             "expected between 1 and that number, or auto"
         )
-    clusters = samples // neighbours
     if config.clusters is not None and config.clusters * config.size_ratio * neighbours <= samples:
-        clusters = config.clusters
-    rate = min(PAPER_DUAL_RATE, 0.08 * clusters) if config.dual_rate == "auto" else config.dual_rate
-    return ClusterSizes(neighbours, clusters, config.size_ratio * neighbours, rate)
+        return config.clusters
+    return samples // neighbours
+
+
+def cluster_sizes(config: ResolvedProtoCon, *, samples: int) -> ClusterSizes:
+    """n, K, γ and λ for N samples."""
+    n = config.neighbours
+    return ClusterSizes(n, cluster_count(config, n, samples), config.size_ratio * n, config.dual_rate)

@@ -6,7 +6,7 @@ graph of nearest neighbours and a linear classifier of the labels, found in seco
 other views of the images, as Eq. 9 to 11 do with ProtoCon's.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor
 from protocon.core.losses import supervised_loss, unlabelled_loss
 from protocon.core.refine import refine
 from protocon.methods.base import Forward, Method, MethodConfig, Problem, Samples
+from protocon.methods.needs import Facts
 from protocon.methods.neighbourhood import NeighbourhoodSettings, find_neighbourhood
 from protocon.methods.prior import ClassPrior, resolve_prior
 from protocon.types import Batch, Progress, Step
@@ -30,16 +31,27 @@ class ProtoConFrozenConfig(NeighbourhoodSettings):
     """τ: a label with at least this confidence can be accepted, unless held-out labels say that it takes more."""
     lambda_u: float = Field(default=1.0, ge=0)
     """Weight of the unlabelled loss."""
-    class_prior: ClassPrior = "auto"
+    class_prior: ClassPrior | Literal["auto"] = "auto"
     """Class frequencies to take into account: none but what the images say (auto, estimated); those of the labels;
     uniform; or a list."""
+
+    def settled(self, facts: Facts, reasons: dict[str, str]) -> "ResolvedProtoConFrozen":  # noqa: ARG002
+        """Class frequencies."""
+        prior = "estimated" if self.class_prior == "auto" else self.class_prior
+        return ResolvedProtoConFrozen.of(self.model_copy(update={"class_prior": prior}))
+
+
+class ResolvedProtoConFrozen(ProtoConFrozenConfig):
+    """The same without `auto`."""
+
+    class_prior: ClassPrior
 
 
 class ProtoConFrozen(Method):
     """The neighbourhood's soft labels train the heads; the final label mixes both opinions."""
 
     Config: ClassVar[type[MethodConfig]] = ProtoConFrozenConfig
-    config: ProtoConFrozenConfig
+    config: ResolvedProtoConFrozen
     uses_samples: ClassVar[bool] = True
     neighbourhood: Tensor
     """What the fixed point says of every unlabelled image, (N, C)."""
@@ -48,7 +60,7 @@ class ProtoConFrozen(Method):
     prior: Tensor
     """Class frequencies (C,)."""
 
-    def __init__(self, config: ProtoConFrozenConfig, problem: Problem) -> None:
+    def __init__(self, config: ResolvedProtoConFrozen, problem: Problem) -> None:
         super().__init__(config, problem)
         self.config = config
         uniform = torch.full((problem.unlabelled, problem.classes), 1.0 / problem.classes)
@@ -63,7 +75,7 @@ class ProtoConFrozen(Method):
             samples: features of the whole training set.
         """
         config = self.config
-        given = None if config.class_prior in ("auto", "estimated") else resolve_prior(config.class_prior, self.problem)
+        given = None if config.class_prior == "estimated" else resolve_prior(config.class_prior, self.problem)
         found = find_neighbourhood(
             samples,
             classes=self.problem.classes,

@@ -15,7 +15,8 @@ from torch import Tensor
 from protocon.core.labelled_bank import LabelledBank, aggregate, calibrate
 from protocon.core.losses import supervised_loss, unlabelled_loss
 from protocon.methods.base import Forward, MethodConfig, Problem
-from protocon.methods.fixmatch import FixMatchDA, FixMatchDAConfig
+from protocon.methods.fixmatch import FixMatchDA, FixMatchDAConfig, ResolvedFixMatchDA
+from protocon.methods.needs import Facts
 from protocon.types import Batch, Outputs, Progress, Step
 
 
@@ -34,15 +35,23 @@ class SimMatchConfig(FixMatchDAConfig):
     lambda_in: float = Field(default=1.0, ge=0)
     """Weight of the instance consistency loss (5 for ImageNet)."""
 
+    def settled(self, facts: Facts, reasons: dict[str, str]) -> "ResolvedSimMatch":
+        """Class frequencies."""
+        return ResolvedSimMatch.of(self.with_prior(facts, reasons))
+
+
+class ResolvedSimMatch(ResolvedFixMatchDA, SimMatchConfig):
+    """The same without `auto`."""
+
 
 class SimMatch(FixMatchDA):
     """FixMatch with alignment, and labels that pass between classes and labelled instances."""
 
     Config: ClassVar[type[MethodConfig]] = SimMatchConfig
     uses_projector = True
-    config: SimMatchConfig
+    config: ResolvedSimMatch
 
-    def __init__(self, config: SimMatchConfig, problem: Problem) -> None:
+    def __init__(self, config: ResolvedSimMatch, problem: Problem) -> None:
         super().__init__(config, problem)
         self.bank = LabelledBank(problem.labelled_targets, dim=problem.projection_dim, momentum=config.bank_momentum)
 

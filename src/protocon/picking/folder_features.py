@@ -55,7 +55,7 @@ def _load(config: RunConfig, console: Console) -> DataBundle:
         options = SourceOptions(
             root=data.root,
             labels=data.labels,
-            image_size=None if data.image_size == "auto" else int(data.image_size),
+            image_size=data.size_asked,
             grey=data.grey,
             storage=data.storage,
             bad_files=data.bad_files,
@@ -65,6 +65,6 @@ def _load(config: RunConfig, console: Console) -> DataBundle:
         bundle = unlabelled_folder(options)
         side = bundle.train.shape[-1]
         wanted = min(image_size_for(side, config), largest)
-        if data.image_size == "auto" and side != wanted:
+        if data.size_asked is None and side != wanted:
             bundle = unlabelled_folder(replace(options, image_size=wanted))
     return bundle

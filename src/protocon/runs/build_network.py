@@ -7,11 +7,16 @@ from torch import Tensor
 from protocon.methods import METHODS
 from protocon.networks.encoders import Encoder
 from protocon.networks.network import Network
-from protocon.settings.config import RunConfig
+from protocon.settings.resolved_config import ResolvedConfig
 
 
 def build_network(
-    config: RunConfig, encoder: Encoder, *, classes: int, mean: Sequence[float] | Tensor, std: Sequence[float] | Tensor
+    config: ResolvedConfig,
+    encoder: Encoder,
+    *,
+    classes: int,
+    mean: Sequence[float] | Tensor,
+    std: Sequence[float] | Tensor,
 ) -> Network:
     """Encoder, classifier, and the projector where the method uses one. Draws from torch's generator.
 
@@ -26,13 +31,13 @@ def build_network(
     return Network(
         encoder,
         classes=classes,
-        projection_dim=int(config.network.projection_dim) if uses_projector else 0,
+        projection_dim=config.network.projection_dim if uses_projector else 0,
         mean=mean,
         std=std,
         projector_norm=config.network.projector_norm,
     )
 
 
-def trained_part(config: RunConfig) -> str:
+def trained_part(config: ResolvedConfig) -> str:
     """Name of the encoder between frozen features and heads."""
     return f"mlp-{config.network.hidden}" if config.network.hidden else "none"

@@ -19,8 +19,9 @@ from protocon.networks.encoders import build_encoder
 from protocon.networks.frozen import stack, with_space_names
 from protocon.networks.network import Network
 from protocon.runs.build_network import build_network, trained_part
-from protocon.settings.config import RunConfig, validate
-from protocon.settings.legacy import with_old_values
+from protocon.settings.config import validate
+from protocon.settings.legacy import with_epochs, with_old_values
+from protocon.settings.resolved_config import ResolvedConfig, resolved_config
 
 METADATA = "protocon"
 """Key of the facts in the file's metadata."""
@@ -31,7 +32,7 @@ _EXTRA = "estimator."
 def model_bytes(
     network: nn.Module,
     *,
-    config: RunConfig,
+    config: ResolvedConfig,
     class_names: tuple[str, ...],
     shape: tuple[int, ...],
     facts: Mapping[str, Any] | None = None,
@@ -61,7 +62,7 @@ def model_bytes(
     return save(own, metadata={METADATA: json.dumps(known, default=plain)})
 
 
-def read_model(path: Path) -> tuple[Network, RunConfig, dict[str, Any], dict[str, Tensor]]:
+def read_model(path: Path) -> tuple[Network, ResolvedConfig, dict[str, Any], dict[str, Tensor]]:
     """The network, its settings, all facts, and the tensors that are not the network's; errors say what is wrong."""
     try:
         with safe_open(path, framework="pt") as content:
@@ -69,7 +70,7 @@ def read_model(path: Path) -> tuple[Network, RunConfig, dict[str, Any], dict[str
             tensors = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
         own = {name: tensor for name, tensor in tensors.items() if not name.startswith(_EXTRA)}
         extra = {name.removeprefix(_EXTRA): t for name, t in tensors.items() if name.startswith(_EXTRA)}
-        config = validate(with_old_values(facts["config"]))
+        config = resolved_config(validate(with_epochs(with_old_values(facts["config"]))))
         return _rebuild(config, facts, own), config, facts, extra
     except (LookupError, ValueError, TypeError, AttributeError, RuntimeError, OSError, *_FOREIGN) as error:
         raise RunError(f"{path} is damaged or not a model of this package: {str(error)[:300]}") from error
@@ -78,15 +79,14 @@ def read_model(path: Path) -> tuple[Network, RunConfig, dict[str, Any], dict[str
 _FOREIGN = (SafetensorError, ProtoConError)
 
 
-def _rebuild(config: RunConfig, facts: dict[str, Any], tensors: dict[str, Tensor]) -> Network:
+def _rebuild(config: ResolvedConfig, facts: dict[str, Any], tensors: dict[str, Tensor]) -> Network:
     """The network that a model file describes."""
     shape, names = tuple(facts["shape"]), tuple(facts["class_names"])
     if not shape or not all(type(side) is int and 0 < side < 2**20 for side in shape):
         raise ValueError(f"an input shape of {shape}")
     if len(names) < 2 or not all(isinstance(name, str) for name in names):
         raise ValueError(f"class names {names[:5]}")
-    blocks = 0 if config.network.pooled_blocks == "auto" else config.network.pooled_blocks
-    encoder = build_encoder(config.network.encoder, input_shape=shape, pooled_blocks=blocks)
+    encoder = build_encoder(config.network.encoder, input_shape=shape, pooled_blocks=config.network.pooled_blocks)
     if config.network.frozen:
         tensors = with_space_names(tensors)
         components = len(tensors.get("encoder.space.matrix", torch.zeros(1, 1)).T)

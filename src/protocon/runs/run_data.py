@@ -20,7 +20,7 @@ def load_data(config: RunConfig, progress: Progress | None = None) -> DataBundle
     """The data set that a config names; `progress` is told how many files are decoded."""
     data = config.data
     source = DATASETS[data.name]
-    size = None if data.image_size == "auto" else int(data.image_size)
+    size = data.size_asked
     largest = largest_side(config)
     options = SourceOptions(
         root=data.root,

@@ -25,6 +25,7 @@ from protocon.runs import layout
 from protocon.settings.config import RunConfig, to_yaml, validate
 from protocon.settings.legacy import with_old_values
 from protocon.settings.recipe import parse_yaml
+from protocon.settings.resolved_config import ResolvedConfig
 
 _PACKAGES = (
     "protocon",
@@ -203,7 +204,7 @@ class RunFolder:
         write_bytes(file, text + b"\n")
 
 
-def create(out: Path, name: str, config: RunConfig, split: Split, *, resolved: RunConfig) -> RunFolder:
+def create(out: Path, name: str, config: RunConfig, split: Split, *, resolved: ResolvedConfig) -> RunFolder:
     """A new folder `out/name`, or `name-2`, `name-3`… where that exists.
 
     It has env.json, split.json, config.yaml (as asked) and resolved.yaml (without `auto`). It is made under another

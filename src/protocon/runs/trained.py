@@ -18,7 +18,7 @@ from protocon.runs.model_file import read_model
 from protocon.runs.predict_files import predict_rows
 from protocon.runs.predict_set import predict_set
 from protocon.runs.run_data import load_data
-from protocon.settings.config import RunConfig
+from protocon.settings.resolved_config import ResolvedConfig
 from protocon.types import Outputs
 
 
@@ -27,7 +27,7 @@ class TrainedRun:
     """A trained network with what is needed to use it."""
 
     network: Network
-    config: RunConfig
+    config: ResolvedConfig
     class_names: tuple[str, ...]
     shape: tuple[int, ...]
 

@@ -1,12 +1,13 @@
 """What `auto` means: settings that follow from the data, each with its reason."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, Protocol, TypeVar
 
 import torch
 
 from protocon.augment.fused import kernels
+from protocon.data.loading.schedule import steps_per_epoch
 from protocon.data.registry import OWN
 from protocon.errors import ConfigError
 from protocon.features import onnx_forward
@@ -15,9 +16,17 @@ from protocon.methods.needs import Facts
 from protocon.networks import packaged
 from protocon.networks.weights import weights_digest
 from protocon.settings.config import RunConfig
+from protocon.settings.resolved_config import ResolvedConfig, resolved_config
 
-Choose = Callable[[str, str, object, str], None]
-"""Section, key, value and reason: sets what is `auto`."""
+T = TypeVar("T")
+
+
+class Choose(Protocol):
+    """Sets what is `auto`."""
+
+    def __call__(self, section: str, key: str, value: T, reason: str) -> T:
+        """The value that holds: this one, with its reason, or what was asked for."""
+
 
 _TINY_SIDE = 20
 SMALL_SIDE = 64
@@ -55,7 +64,7 @@ _WORTH_COMPILING = 5000
 class Resolved:
     """A config without `auto`, and a line for each value that was chosen."""
 
-    config: RunConfig
+    config: ResolvedConfig
     reasons: dict[str, str]
     total_epochs: int
     steps_per_epoch: int
@@ -182,6 +191,42 @@ def _choose_for_images(choose: Choose, config: RunConfig, side: int, *, flip: bo
     choose("network", "encoder", "resnet18" if large else small, kind + cpu)
 
 
+def _choose_length(
+    choose: Choose,
+    config: RunConfig,
+    reasons: dict[str, str],
+    *,
+    unlabelled: int,
+    per_epoch: int,
+    shape: tuple[int, ...],
+) -> int:
+    """Epochs of the run.
+
+    Args:
+        choose: sets what is `auto`.
+        config: settings so far.
+        reasons: takes a line for what follows from `total_steps`.
+        unlabelled: N.
+        per_epoch: steps of an epoch.
+        shape: of an image (C, H, W) or an embedding (D,).
+    """
+    embeddings = len(shape) == 1
+    if config.optim.total_steps is not None:
+        epochs = math.ceil(config.optim.total_steps / per_epoch)
+        choose("optim", "epochs", epochs, "")
+        reasons["optim.epochs"] = f"{epochs} ({config.optim.total_steps} steps in passes of {per_epoch})"
+        return epochs
+    few = min(_FROZEN_STEPS, max(_FEWEST_FROZEN_STEPS, 4 * unlabelled // 5))
+    usual = few if config.network.frozen else _CPU_STEPS if is_slow(config) else _STEPS
+    if embeddings:
+        # A few hundred rows of features are learnt in a hundred steps.
+        target = min(_TINY_STEPS, max(40, unlabelled // 2))
+    else:
+        target = _TINY_STEPS if shape[-1] <= _TINY_SIDE else usual
+    passes = max(20, math.ceil(target / per_epoch))
+    return choose("optim", "epochs", passes, f"about {target} steps in passes of {per_epoch}")
+
+
 def resolve_auto(
     config: RunConfig, *, shape: tuple[int, ...], flip: bool, unlabelled: int, classes: int | None = None
 ) -> Resolved:
@@ -197,14 +242,16 @@ def resolve_auto(
     reasons: dict[str, str] = {}
     embeddings = len(shape) == 1
     side = 0 if embeddings else shape[-1]
-    tiny = embeddings or side <= _TINY_SIDE
 
-    def choose(section: str, key: str, value: object, reason: str) -> None:
+    def choose(section: str, key: str, value: T, reason: str) -> T:
         nonlocal config
         current = getattr(config, section)
-        if getattr(current, key) == "auto":
-            config = config.model_copy(update={section: current.model_copy(update={key: value})})
-            reasons[f"{section}.{key}"] = f"{value} ({reason})"
+        asked: T | Literal["auto"] = getattr(current, key)
+        if asked != "auto":
+            return asked
+        config = config.model_copy(update={section: current.model_copy(update={key: value})})
+        reasons[f"{section}.{key}"] = f"{value} ({reason})"
+        return value
 
     kind = "embeddings" if embeddings else f"{side}-pixel images"
     if config.network.frozen:
@@ -220,19 +267,9 @@ def resolve_auto(
     choose("data", "workers", 2, "processes that decode")
     choose("network", "projection_dim", 64 if side <= SMALL_SIDE else 128, kind)
     # Small sets gain more from more steps than from larger batches.
-    choose("optim", "batch_size", 16 if unlabelled < 5000 else 64, f"{unlabelled} unlabelled images")
-    steps_per_epoch = math.ceil(unlabelled / (int(config.optim.batch_size) * config.optim.mu))
-    if config.optim.total_steps is not None:
-        epochs = math.ceil(config.optim.total_steps / steps_per_epoch)
-        reasons["optim.epochs"] = f"{epochs} ({config.optim.total_steps} steps in passes of {steps_per_epoch})"
-    else:
-        few = min(_FROZEN_STEPS, max(_FEWEST_FROZEN_STEPS, 4 * unlabelled // 5))
-        usual = few if config.network.frozen else _CPU_STEPS if is_slow(config) else _STEPS
-        # A few hundred rows of features are learnt in a hundred steps.
-        target = min(_TINY_STEPS, max(40, unlabelled // 2)) if embeddings else _TINY_STEPS if tiny else usual
-        passes = max(20, math.ceil(target / steps_per_epoch))
-        choose("optim", "epochs", passes, f"about {target} steps in passes of {steps_per_epoch}")
-        epochs = int(config.optim.epochs)
+    batch_size = choose("optim", "batch_size", 16 if unlabelled < 5000 else 64, f"{unlabelled} unlabelled images")
+    per_epoch = steps_per_epoch(unlabelled, batch_size=batch_size, mu=config.optim.mu)
+    epochs = _choose_length(choose, config, reasons, unlabelled=unlabelled, per_epoch=per_epoch, shape=shape)
     balanced, frozen = config.data.labels_per_class is not None, config.network.frozen
     if classes is not None:
         facts = Facts(unlabelled, classes, balanced=balanced, frozen=frozen)
@@ -242,7 +279,7 @@ def resolve_auto(
     groups = 0 if not tried else _MORE_GROUPS if unlabelled <= _FEW_IMAGES else _GROUPS
     reason = "a run is cheap" if tried else "only on a frozen encoder with labels of one's own"
     choose("run", "cross_check", groups, f"groups of labels to hide and find again; {reason}")
-    steps = epochs * steps_per_epoch
+    steps = epochs * per_epoch
     short = steps < _SHORT_RUN and not config.network.frozen
     choose("optim", "lr", 0.06 if short else 0.03, f"{steps} steps")
-    return Resolved(config, reasons, epochs, steps_per_epoch)
+    return Resolved(resolved_config(config), reasons, epochs, per_epoch)

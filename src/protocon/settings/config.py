@@ -44,8 +44,8 @@ class DataConfig(_Section):
     """Which domain of DomainNet."""
     test_fraction: float | None = Field(default=None, gt=0, lt=1)
     """Share of the labelled images to hold out for testing where the data has no test set."""
-    image_size: int | Auto = "auto"
-    """Side of the images that the network sees."""
+    image_size: int | Auto | None = "auto"
+    """Side of the images that the network sees; null for embeddings, which have none."""
     storage: Literal["auto", "memory", "stream"] = "auto"
     """Keep all images on the device as bytes, or decode them again in every epoch."""
     grey: bool = False
@@ -55,6 +55,11 @@ class DataConfig(_Section):
     of your own images, an error in a named benchmark."""
     workers: int | Auto = "auto"
     """Processes that decode streamed images."""
+
+    @property
+    def size_asked(self) -> int | None:
+        """Side of the images where one is asked for."""
+        return None if self.image_size == "auto" else self.image_size
 
 
 class ViewsConfig(_Section):

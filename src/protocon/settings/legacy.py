@@ -18,3 +18,14 @@ def with_old_values(settings: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(given, Mapping):
             complete[section] = {**added, **given}
     return complete
+
+
+def with_epochs(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a finished run; 0.1 wrote no number of epochs where it was given the number of steps.
+
+    There were at most as many, of one step each; what uses a finished run has no need of the number.
+    """
+    optim = settings.get("optim")
+    if isinstance(optim, Mapping) and optim.get("epochs") == "auto" and optim.get("total_steps") is not None:
+        return {**settings, "optim": {**optim, "epochs": optim["total_steps"]}}
+    return dict(settings)

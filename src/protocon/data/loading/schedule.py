@@ -14,6 +14,17 @@ from protocon.errors import ConfigError, DataError
 _NO_ROWS = torch.empty(0, dtype=torch.int64)
 
 
+def steps_per_epoch(unlabelled: int, *, batch_size: int, mu: int) -> int:
+    """⌈N / (μ·B)⌉: steps in one pass over the unlabelled set.
+
+    Args:
+        unlabelled: N.
+        batch_size: B, labelled images in a global batch.
+        mu: μ, unlabelled images for each labelled one.
+    """
+    return -(-unlabelled // (mu * batch_size))
+
+
 @dataclass(frozen=True)
 class StepPlan:
     """One process's rows of one step; int64 tensors on the CPU."""
@@ -95,7 +106,7 @@ class Plan:
     @property
     def steps_per_epoch(self) -> int:
         """Steps in one pass over the unlabelled set."""
-        return -(-self.unlabelled // (self.mu * self.batch_size))
+        return steps_per_epoch(self.unlabelled, batch_size=self.batch_size, mu=self.mu)
 
     def order(self, epoch: int) -> np.ndarray:
         """The unlabelled set in this epoch's order, int64 (N,)."""

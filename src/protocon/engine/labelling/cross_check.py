@@ -24,7 +24,7 @@ from protocon.runs.run_folder import RunFolder
 
 def held_out_splits(session: Session) -> list[Split]:
     """The run's split without each group of labels; empty where that is not asked for or not possible."""
-    groups = int(session.config.run.cross_check)
+    groups = session.config.run.cross_check
     return list(without_groups(session.split, groups)) if groups else []
 
 

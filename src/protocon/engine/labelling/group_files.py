@@ -9,7 +9,8 @@ import numpy as np
 
 from protocon.base.atomic import write_bytes
 from protocon.data.labels.label_split import Split
-from protocon.settings.config import RunConfig, to_yaml
+from protocon.settings.config import to_yaml
+from protocon.settings.resolved_config import ResolvedConfig
 
 Found = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Position, given label, found label, confidence and whether undisputed, of each label that was held out."""
@@ -23,7 +24,7 @@ _COLUMNS = {
 }
 
 
-def group_key(config: RunConfig, split: Split) -> str:
+def group_key(config: ResolvedConfig, split: Split) -> str:
     """What a group's result depends on: all settings, and the labels that its run has."""
     digest = hashlib.sha256(to_yaml(config).encode())
     for rows in (split.labelled, split.labels):

@@ -18,7 +18,7 @@ from protocon.errors import ConfigError
 from protocon.methods.base import AVERAGED, Forward, Method
 from protocon.networks.ema import MomentumCopy, Statistics, ramped_decay
 from protocon.networks.syncnorm import average_statistics, synchronise_norms
-from protocon.settings.config import OptimConfig, RunConfig
+from protocon.settings.resolved_config import ResolvedConfig, ResolvedOptim
 from protocon.types import Progress, Update
 
 
@@ -29,7 +29,7 @@ class Learner:
     network: nn.Module
     """As Fabric wrapped it."""
     optimizer: Optimizer
-    settings: OptimConfig
+    settings: ResolvedOptim
     """Its own, with what the method changes."""
     decays: tuple[bool, ...]
     """Whether each group of weights has weight decay; biases and normalisation have none."""
@@ -50,7 +50,7 @@ class Learners:
         fabric: for the device; wraps each network for distribution.
     """
 
-    def __init__(self, method: Method, network: nn.Module, config: RunConfig, fabric: Fabric) -> None:
+    def __init__(self, method: Method, network: nn.Module, config: ResolvedConfig, fabric: Fabric) -> None:
         self._method = method
         self._fabric = fabric
         self._ema = config.optim.ema
@@ -189,7 +189,7 @@ def holds_weights(part: str) -> bool:
     return part.partition(":")[0] in ("network", AVERAGED, "copy")
 
 
-def _learner(method: Method, name: str, network: nn.Module, config: RunConfig, fabric: Fabric) -> Learner:
+def _learner(method: Method, name: str, network: nn.Module, config: ResolvedConfig, fabric: Fabric) -> Learner:
     network = network.to(fabric.device)
     if distributed.world_size() > 1 and config.run.sync_batchnorm:
         network = synchronise_norms(network, fabric.device)
@@ -202,12 +202,12 @@ def _learner(method: Method, name: str, network: nn.Module, config: RunConfig, f
     return Learner(wrapped, wrapped_optimizer, settings, decays)
 
 
-def _settings(method: Method, name: str, config: OptimConfig) -> OptimConfig:
+def _settings(method: Method, name: str, config: ResolvedOptim) -> ResolvedOptim:
     changes: Mapping[str, object] = method.optim(name)
     if not changes:
         return config
     try:
-        return OptimConfig.model_validate(config.model_dump() | dict(changes))
+        return ResolvedOptim.model_validate(config.model_dump() | dict(changes))
     except ValidationError as error:
         raise ConfigError(f"{type(method).__name__}: wrong optim settings for network {name}: {error}") from error
 

@@ -7,13 +7,13 @@ from timm.optim.lars import Lars
 from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
 
-from protocon.settings.config import OptimConfig
+from protocon.settings.resolved_config import ResolvedOptim
 
 Groups = list[dict[str, Any]]
 """Weights with their weight decay."""
 
 
-def build_optimizer(network: nn.Module, config: OptimConfig) -> Optimizer:
+def build_optimizer(network: nn.Module, config: ResolvedOptim) -> Optimizer:
     """The optimiser that is asked for, without weight decay on biases and normalisation.
 
     These are the weights with fewer than two dimensions.
@@ -26,23 +26,23 @@ def build_optimizer(network: nn.Module, config: OptimConfig) -> Optimizer:
     return OPTIMIZERS[config.optimizer]([group for group in groups if group["params"]], config)
 
 
-def _sgd(groups: Groups, config: OptimConfig) -> Optimizer:
+def _sgd(groups: Groups, config: ResolvedOptim) -> Optimizer:
     """The paper's."""
     nesterov = config.nesterov and config.momentum > 0
-    return SGD(groups, lr=float(config.lr), momentum=config.momentum, nesterov=nesterov, fused=True)
+    return SGD(groups, lr=config.lr, momentum=config.momentum, nesterov=nesterov, fused=True)
 
 
-def _adamw(groups: Groups, config: OptimConfig) -> Optimizer:
+def _adamw(groups: Groups, config: ResolvedOptim) -> Optimizer:
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2019); `momentum` is β₁, β₂ is 0.999."""
-    return AdamW(groups, lr=float(config.lr), betas=(config.momentum, 0.999))
+    return AdamW(groups, lr=config.lr, betas=(config.momentum, 0.999))
 
 
-def _lars(groups: Groups, config: OptimConfig) -> Optimizer:
+def _lars(groups: Groups, config: ResolvedOptim) -> Optimizer:
     """SGD whose rate follows each layer's weights (You et al., 2017), for large batches; biases have the plain rate."""
     nesterov = config.nesterov and config.momentum > 0
     lars: Callable[..., Optimizer] = Lars  # timm's has no types
-    return lars(groups, lr=float(config.lr), momentum=config.momentum, nesterov=nesterov)
+    return lars(groups, lr=config.lr, momentum=config.momentum, nesterov=nesterov)
 
 
-OPTIMIZERS: dict[str, Callable[[Groups, OptimConfig], Optimizer]] = {"sgd": _sgd, "adamw": _adamw, "lars": _lars}
+OPTIMIZERS: dict[str, Callable[[Groups, ResolvedOptim], Optimizer]] = {"sgd": _sgd, "adamw": _adamw, "lars": _lars}
 """From groups of weights and settings to an optimiser; `optim.optimizer` takes its names."""

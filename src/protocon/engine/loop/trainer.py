@@ -30,7 +30,7 @@ from protocon.engine.setup.whole_set import whole_set
 from protocon.errors import RunError, TrainingError
 from protocon.networks.ema import MomentumCopy
 from protocon.runs.predict_set import predict_set
-from protocon.settings.config import RunConfig
+from protocon.settings.resolved_config import ResolvedConfig
 from protocon.types import Batch, Outputs, Progress, Step, Update
 
 __all__ = ["LAST_EPOCHS", "Trainer", "build_trainer", "train_in_memory", "unwrap"]
@@ -67,7 +67,7 @@ class Trainer:
         return self.learners.evaluated
 
     @property
-    def config(self) -> RunConfig:
+    def config(self) -> ResolvedConfig:
         """The config without `auto`."""
         return self.session.config
 
@@ -176,7 +176,7 @@ class Trainer:
             view=self.session.views.clean,
             batch_size=self.config.run.eval_batch_size,
             device=self.fabric.device,
-            workers=int(self.config.data.workers),
+            workers=self.config.data.workers,
         )
 
     def state(self) -> dict[str, dict[str, Tensor]]:
@@ -215,13 +215,13 @@ def build_trainer(session: Session, fabric: Fabric) -> Trainer:
     loader = Loader(
         session.samples,
         session.split,
-        batch_size=int(config.optim.batch_size),
+        batch_size=config.optim.batch_size,
         mu=config.optim.mu,
         seed=config.run.seed,
         device=device,
         rank=distributed.rank(),
         world_size=distributed.world_size(),
-        workers=int(config.data.workers),
+        workers=config.data.workers,
         uses_labels=method.uses_labels,
         support=method.support(),
     )

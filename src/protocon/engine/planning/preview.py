@@ -54,7 +54,7 @@ def _time(session: Session) -> str:
     if session.config.network.frozen:
         return "not known before the features of the frozen encoder are there"
     config, resolved = session.config, session.resolved
-    batch = int(config.optim.batch_size) * (1 + config.optim.mu)
+    batch = config.optim.batch_size * (1 + config.optim.mu)
     images = torch.zeros(_TRIED_IMAGES, *session.input_shape)
     taken = []
     with torch.no_grad():
@@ -78,7 +78,7 @@ def _plan(session: Session) -> dict[str, Any]:
     state = sum(b.numel() * b.element_size() for b in session.method.buffers())
     train = session.bundle.train
     stored = train.nbytes if train.in_memory else 0
-    batch = int(resolved.config.optim.batch_size) * (1 + resolved.config.optim.mu)
+    batch = resolved.config.optim.batch_size * (1 + resolved.config.optim.mu)
     activations = activation_bytes(session.network, session.input_shape) * batch
     libraries = max(0.0, (peak_memory_mib() or 0.0) * 2**20 - stored)
     memory = {

@@ -7,10 +7,10 @@ from protocon.engine.setup.view_factory import View, Views, views_engine
 from protocon.methods import Method
 from protocon.methods.needs import Crops
 from protocon.settings.auto import SMALL_SIDE
-from protocon.settings.config import RunConfig
+from protocon.settings.resolved_config import ResolvedConfig
 
 
-def build_crops(config: RunConfig, method: Method, views: Views, shape: tuple[int, ...]) -> list[View]:
+def build_crops(config: ResolvedConfig, method: Method, views: Views, shape: tuple[int, ...]) -> list[View]:
     """A view for each entry of the method's `crops`.
 
     Args:
@@ -24,9 +24,9 @@ def build_crops(config: RunConfig, method: Method, views: Views, shape: tuple[in
     return [_crop(config, crops, side=shape[-1]) for crops in method.crops]
 
 
-def _crop(config: RunConfig, crops: Crops, *, side: int) -> View:
+def _crop(config: ResolvedConfig, crops: Crops, *, side: int) -> View:
     """A crop of a view's kind, whatever the weak view of these images is."""
-    views, flip, engine = config.views, bool(config.views.flip), views_engine(config.views.engine)
+    views, flip, engine = config.views, config.views.flip, views_engine(config.views.engine)
     size = crops.side(side)
     weak = RandomCropFlip(size, flip=flip, scale=crops.scale, engine=engine)
     if crops.kind == "weak":

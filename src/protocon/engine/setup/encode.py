@@ -24,12 +24,11 @@ from protocon.features.feature_progress import FeatureProgress
 from protocon.features.key import default_cache
 from protocon.features.reduce import fitted_space, reduced
 from protocon.networks import packaged
-from protocon.networks.component_space import Kind
 from protocon.networks.encoders import build_encoder
 from protocon.networks.frozen import FrozenFeatures, complete
 from protocon.networks.network import Network
 from protocon.runs.build_network import build_network, trained_part
-from protocon.settings.config import RunConfig
+from protocon.settings.resolved_config import ResolvedConfig
 
 
 class FeatureInputs(Inputs):
@@ -47,7 +46,7 @@ class FeatureInputs(Inputs):
 
     def __init__(
         self,
-        config: RunConfig,
+        config: ResolvedConfig,
         bundle: DataBundle,
         encoder: FrozenEncoder,
         space: nn.Module,
@@ -79,7 +78,7 @@ class FeatureInputs(Inputs):
         positions = {name: row for row, name in enumerate(self._bundle.train.ids)}
         return self._train.subset(np.array([positions[name] for name in images.ids], dtype=np.int64))
 
-    def network(self, config: RunConfig, classes: int) -> Network:
+    def network(self, config: ResolvedConfig, classes: int) -> Network:
         """A trained layer and the heads."""
         components = self.shape[0]
         with torch.random.fork_rng(devices=[]):
@@ -113,9 +112,8 @@ def encode(
         return ImageInputs(config, bundle)
     encoder = build_frozen(config, bundle).to(device)
     cached, tested = _encoded(settled, encoder, console, after_chunk)
-    kind: Kind = "roots" if config.network.space == "auto" else config.network.space
     count = components(config, encoder, len(bundle.train))
-    space = fitted_space(cached, kind, parts=encoder.parts, components=count)
+    space = fitted_space(cached, config.network.space, parts=encoder.parts, components=count)
     train, test = reduced(cached, space), None if tested is None else reduced(tested, space)
     return FeatureInputs(config, bundle, encoder, space, cached=cached, train=train, test=test)
 
@@ -143,12 +141,12 @@ def outline(settled: Settled) -> Inputs:
     )
 
 
-def components(config: RunConfig, encoder: FrozenEncoder, images: int) -> int:
+def components(config: ResolvedConfig, encoder: FrozenEncoder, images: int) -> int:
     """How many components there are: as asked, or all that so many images and features have."""
-    return min(int(config.network.components), encoder.features, images)
+    return min(config.network.components, encoder.features, images)
 
 
-def build_frozen(config: RunConfig, bundle: DataBundle) -> FrozenEncoder:
+def build_frozen(config: ResolvedConfig, bundle: DataBundle) -> FrozenEncoder:
     """The encoder that stays as it is."""
     network, shape = config.network, bundle.train.shape
     if len(shape) != 3:
@@ -167,7 +165,7 @@ def build_frozen(config: RunConfig, bundle: DataBundle) -> FrozenEncoder:
         pretrained=network.pretrained,
         weights=network.weights,
         weights_sha256=network.weights_sha256,
-        pooled_blocks=0 if network.pooled_blocks == "auto" else network.pooled_blocks,
+        pooled_blocks=network.pooled_blocks,
     )
     if encoder.mean and encoder.std:
         mean, std = torch.tensor(encoder.mean), torch.tensor(encoder.std)
@@ -179,7 +177,7 @@ def build_frozen(config: RunConfig, bundle: DataBundle) -> FrozenEncoder:
         encoder.features,
         mean,
         std,
-        engine="torch" if network.feature_engine == "auto" else network.feature_engine,
+        engine=network.feature_engine,
         parts=encoder.parts or (encoder.features,),
     )
 

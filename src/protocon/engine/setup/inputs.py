@@ -15,7 +15,7 @@ from protocon.engine.setup.view_factory import Views, build_views
 from protocon.networks.encoders import build_encoder
 from protocon.networks.network import Network
 from protocon.runs.build_network import build_network
-from protocon.settings.config import RunConfig
+from protocon.settings.resolved_config import ResolvedConfig
 
 _STATISTICS_IMAGES = 2000
 
@@ -38,7 +38,7 @@ class Inputs(ABC):
         """Training or test images, or some of the training images, as the network sees them."""
 
     @abstractmethod
-    def network(self, config: RunConfig, classes: int) -> Network:
+    def network(self, config: ResolvedConfig, classes: int) -> Network:
         """A network for these samples, initialised from the seed alone."""
 
     @abstractmethod
@@ -54,7 +54,7 @@ class ImageInputs(Inputs):
         bundle: the data.
     """
 
-    def __init__(self, config: RunConfig, bundle: DataBundle) -> None:
+    def __init__(self, config: ResolvedConfig, bundle: DataBundle) -> None:
         self._bundle = bundle
         self.shape = bundle.train.shape
         spread = self._statistics[1] if len(self.shape) == 1 else None
@@ -73,7 +73,7 @@ class ImageInputs(Inputs):
         """They themselves."""
         return images
 
-    def network(self, config: RunConfig, classes: int) -> Network:
+    def network(self, config: ResolvedConfig, classes: int) -> Network:
         """Encoder and heads; pixels are normalised as the encoder's weights were trained, else by their statistics."""
         own = config.network
         with torch.random.fork_rng(devices=[]):

@@ -20,6 +20,7 @@ from protocon.networks.network import Network
 from protocon.runs.run_data import choose_split, load_data
 from protocon.settings.auto import Resolved, resolve_auto
 from protocon.settings.config import RunConfig
+from protocon.settings.resolved_config import ResolvedConfig
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Session:
         return self.settled.resolved
 
     @property
-    def config(self) -> RunConfig:
+    def config(self) -> ResolvedConfig:
         """The config without `auto`."""
         return self.settled.config
 
@@ -137,7 +138,7 @@ def describe_problem(settled: Settled, inputs: Inputs) -> Problem:  # noqa: ARG0
         classes=len(train.class_names),
         unlabelled=len(split.unlabelled),
         labelled_targets=torch.from_numpy(train.labels[split.labelled].copy()),
-        projection_dim=int(config.network.projection_dim),
+        projection_dim=config.network.projection_dim,
         seed=config.run.seed,
     )
 

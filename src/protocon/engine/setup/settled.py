@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from protocon.data.imageset import DataBundle
 from protocon.data.labels.label_split import Split
 from protocon.settings.auto import Resolved
-from protocon.settings.config import RunConfig
+from protocon.settings.resolved_config import ResolvedConfig
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,6 @@ class Settled:
     split: Split
 
     @property
-    def config(self) -> RunConfig:
+    def config(self) -> ResolvedConfig:
         """The config without `auto`."""
         return self.resolved.config

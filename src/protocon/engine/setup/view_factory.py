@@ -16,7 +16,7 @@ from protocon.augment.views import RandomCropFlip, WeakView
 from protocon.errors import ConfigError
 from protocon.features.picked_view import PickedView, clean_view
 from protocon.settings.auto import SMALL_SIDE
-from protocon.settings.config import RunConfig
+from protocon.settings.resolved_config import ResolvedConfig
 
 View = Callable[[Tensor, Tensor], Tensor]
 
@@ -41,7 +41,7 @@ class Views:
     clean: CleanView
 
 
-def build_views(config: RunConfig, *, shape: tuple[int, ...], feature_std: Tensor | None) -> Views:
+def build_views(config: ResolvedConfig, *, shape: tuple[int, ...], feature_std: Tensor | None) -> Views:
     """Views for images (C, H, W), or for embeddings (D,) with their spread per feature."""
     views = config.views
     if len(shape) == 1:
@@ -55,13 +55,12 @@ def build_views(config: RunConfig, *, shape: tuple[int, ...], feature_std: Tenso
     return Views(weak, strong, clean_view_of(shape))
 
 
-def _image_views(config: RunConfig, *, size: int) -> tuple[View, View]:
+def _image_views(config: ResolvedConfig, *, size: int) -> tuple[View, View]:
     """The weak and the strong view of images of this side."""
-    views, flip = config.views, bool(config.views.flip)
+    views, flip = config.views, config.views.flip
     engine = views_engine(views.engine)
-    least = 0.2 if views.crop_scale == "auto" else views.crop_scale
     weak = (
-        RandomCropFlip(size, flip=flip, scale=(least, 1.0), engine=engine)
+        RandomCropFlip(size, flip=flip, scale=(views.crop_scale, 1.0), engine=engine)
         if views.weak == "crop"
         else WeakView(flip=flip, translate=views.translate, engine=engine)
     )
@@ -91,27 +90,27 @@ def views_engine(name: str) -> Engine:
     return "numba" if name == "numba" else "torch"
 
 
-def image_views(config: RunConfig, *, shape: tuple[int, ...]) -> list[View]:
+def image_views(config: ResolvedConfig, *, shape: tuple[int, ...]) -> list[View]:
     """What is cached of every image under a frozen encoder: clean, mirrored, then the weak and the strong views."""
     weak, strong = _image_views(config, size=shape[-1])
     views = config.views
-    mirrored, weaks = [MIRRORED] * _mirrors(config), [weak] * int(views.cached_weak)
-    return [CLEAN, *mirrored, *weaks, *[strong] * int(views.cached_strong)]
+    mirrored, weaks = [MIRRORED] * _mirrors(config), [weak] * views.cached_weak
+    return [CLEAN, *mirrored, *weaks, *[strong] * views.cached_strong]
 
 
-def _mirrors(config: RunConfig) -> int:
+def _mirrors(config: ResolvedConfig) -> int:
     """How many mirrored views are cached: one or none."""
-    return int(config.views.cached_mirror is True and config.views.flip is True)
+    return int(config.views.cached_mirror and config.views.flip)
 
 
-def views_of_features(config: RunConfig, *, components: int) -> Views:
+def views_of_features(config: ResolvedConfig, *, components: int) -> Views:
     """Views drawn from cached ones, with noise in units of the components' mean spread, which is 1.
 
     The weak view is the clean one with a little noise: a frozen encoder judges whole images best. Strong views are
     drawn from all others: a cropped image with noise and dropout is one too, and the more there are the better.
     """
     views, std = config.views, torch.ones(components)
-    drawn = int(views.cached_weak) + int(views.cached_strong)
+    drawn = views.cached_weak + views.cached_strong
     # Where there are no cropped views, the whole image and its mirror image are perturbed.
     others = tuple(range(1 + _mirrors(config), 1 + _mirrors(config) + drawn)) or tuple(range(1 + _mirrors(config)))
     return Views(
