@@ -11,6 +11,7 @@ from rich.console import Console
 
 import protocon
 from protocon.commands.audit import audit
+from protocon.commands.claims import claims
 from protocon.commands.compare import compare
 from protocon.commands.data import data
 from protocon.commands.demo import demo
@@ -30,6 +31,7 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 for command in (train, label, pick, demo, compare, evaluate, predict, report, audit, export, split, recipes):
     app.command(cls=Command)(command)
 app.add_typer(data, name="data")
+app.add_typer(claims, name="claims")
 
 
 def _show_version(asked: bool) -> None:

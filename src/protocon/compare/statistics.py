@@ -48,10 +48,31 @@ def paired_difference(ours: Mapping[int, float], theirs: Mapping[int, float]) ->
         ours: accuracy by seed.
         theirs: accuracy by seed; one seed is one split of the labels for all methods.
     """
-    pairs = spread([ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())])
-    if pairs.mean is None or pairs.std is None:
-        return Difference(pairs.n, pairs.mean, None, None)
+    return mean_interval([ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())])
+
+
+def mean_interval(values: Sequence[float]) -> Difference:
+    """The mean of values with its 95 % t interval."""
+    found = spread(values)
+    if found.mean is None or found.std is None:
+        return Difference(found.n, found.mean, None, None)
     from scipy.stats import t  # imported here: it takes half a second
 
-    half = float(t.ppf((1 + CONFIDENCE) / 2, pairs.n - 1)) * pairs.std / math.sqrt(pairs.n)
-    return Difference(pairs.n, pairs.mean, pairs.mean - half, pairs.mean + half)
+    half = float(t.ppf((1 + CONFIDENCE) / 2, found.n - 1)) * found.std / math.sqrt(found.n)
+    return Difference(found.n, found.mean, found.mean - half, found.mean + half)
+
+
+def spread_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Difference:
+    """Their standard deviation divided by ours, with the 95 % interval of Fisher's F distribution.
+
+    None of it where a side has fewer than two values, or does not vary at all.
+    """
+    mine, other = spread(ours), spread(theirs)
+    n = min(mine.n, other.n)
+    if not mine.std or not other.std:
+        return Difference(n, None, None, None)
+    from scipy.stats import f
+
+    ratio, tail = other.std / mine.std, (1 + CONFIDENCE) / 2
+    low = ratio / math.sqrt(float(f.ppf(tail, other.n - 1, mine.n - 1)))
+    return Difference(n, ratio, low, ratio * math.sqrt(float(f.ppf(tail, mine.n - 1, other.n - 1))))
