@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint types pytest docs bench format clean
+.PHONY: install demo test lint types pytest docs bench evidence format clean
 
 install: .venv/installed  ## into .venv
 
@@ -27,6 +27,9 @@ docs: .venv/installed  ## the documentation as a site in site/; a broken link fa
 
 bench: .venv/installed  ## quick forms of the benchmarks of speed; draws benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/run_all.py
+
+evidence: .venv/installed  ## docs/evidence.md and its figures, from benchmarks/results/claims
+	$(BIN)/python benchmarks/evidence.py
 
 format: .venv/installed  ## make the code look as `make test` wants it
 	$(BIN)/ruff format .

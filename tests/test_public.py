@@ -45,6 +45,7 @@ ROOMS = (
     "estimator",
     "export",
     "compare",
+    "claims",
     "commands",
     "cli",
     "__main__",

@@ -52,7 +52,8 @@ def _heads_needs(field: Field) -> list[Need]:
 
 
 def _heads(outcome: Outcome) -> Sequence[Effect]:
-    found = outcome.ahead(*_heads_needs(outcome.field))
+    two, one = _heads_needs(outcome.field)
+    found = outcome.ahead(two, one)
     return [effect("two heads − one head", "points", found, claimed=_SAME, within=True)]
 
 

@@ -1,6 +1,5 @@
 """Claims about the clustering: its constraint, its updates, and what it costs in memory."""
 
-import math
 from collections.abc import Sequence
 from functools import cache
 
@@ -16,7 +15,8 @@ _FEW = 50.0
 """Percent of the clusters: 'only a few' are fewer than this (the paper's 20 of 250 are 8)."""
 IMAGENET = {"samples": 1_200_000, "classes": 1000, "clusters": 4800, "dim": 128}
 """The paper's figures; n = 250, d = 128."""
-_PAPER_RATIO = 16.0
+_PAPER_RATIO = 15.5
+"""What is printed as 16."""
 
 
 def _constraint_needs(field: Field) -> list[Need]:
@@ -62,7 +62,7 @@ def _updates(outcome: Outcome) -> Sequence[Effect]:
 
 def _early_purity(rows: Rows) -> float:
     first = rows[: max(1, len(rows) // 3)]
-    return 100 * sum(row["mean_purity"] for row in first) / len(first)
+    return 100 * float(sum(row["mean_purity"] for row in first)) / len(first)
 
 
 @cache
@@ -76,12 +76,11 @@ def _memory(_outcome: Outcome) -> Sequence[Effect]:
     samples = IMAGENET["samples"]
     numbers = samples * IMAGENET["dim"] / (4 * samples + IMAGENET["clusters"] * IMAGENET["classes"])
     measured = 4 * samples * IMAGENET["dim"] / _bytes_held()
-    just_below = math.nextafter(_PAPER_RATIO, 0.0)
     return [
         Effect(
-            "numbers: embeddings ÷ what ProtoCon holds, at ImageNet's size", "×", 0, numbers, None, None, just_below
+            "numbers: embeddings ÷ what ProtoCon holds, at ImageNet's size", "×", 0, numbers, None, None, _PAPER_RATIO
         ),
-        Effect("bytes: the same as allocated (embeddings in float32)", "×", 0, measured, None, None, just_below),
+        Effect("bytes: the same as allocated (embeddings in float32)", "×", 0, measured, None, None, _PAPER_RATIO),
     ]
 
 

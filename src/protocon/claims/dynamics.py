@@ -34,7 +34,7 @@ def _refinement(outcome: Outcome) -> Sequence[Effect]:
 
 
 def _disagreement(rows: Rows) -> float:
-    return 100 * (1 - sum(row["agreement"] for row in rows) / len(rows))
+    return 100 * (1 - float(sum(row["agreement"] for row in rows)) / len(rows))
 
 
 def _refinement_curves(outcome: Outcome) -> Sequence[Curves]:

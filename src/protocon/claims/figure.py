@@ -14,6 +14,7 @@ _NAME = 74
 
 def draw(result: dict[str, Any], file: Path) -> None:
     """Write the figure as SVG; the same result gives the same bytes."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(file, svg(result).encode())
 
 

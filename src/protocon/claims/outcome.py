@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,8 @@ def from_table(field: Field, file: Path) -> Outcome:
                     accuracies.setdefault(need, {})[int(row["seed"])] = float(row["accuracy"])
     except (OSError, KeyError, ValueError) as error:
         raise RunError(f"{file} is not the cells.csv of a comparison: {error!r}") from error
-    return Outcome(field, {}, accuracies)
+    seeds = max((len(by_seed) for by_seed in accuracies.values()), default=0)
+    return Outcome(replace(field, about=f"runs of a comparison ({file.name})", seeds=seeds), {}, accuracies)
 
 
 def mean_of(key: str, *, first: int = 0, last: float = 1.0, scale: float = 100.0) -> Reader:
@@ -91,7 +92,7 @@ def mean_of(key: str, *, first: int = 0, last: float = 1.0, scale: float = 100.0
 
     def read(rows: Rows) -> float:
         values = [row[key] for row in rows[first : max(first + 1, round(last * len(rows)))] if key in row]
-        return scale * sum(values) / len(values)
+        return scale * float(sum(values)) / len(values)
 
     return read
 

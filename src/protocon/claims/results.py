@@ -17,26 +17,24 @@ from protocon.errors import RunError
 _DIGITS = 6
 
 
-def result_of(claim: Claim, outcome: Outcome, *, command: str, source: str = "runs") -> dict[str, Any]:
+def result_of(claim: Claim, outcome: Outcome, *, command: str) -> dict[str, Any]:
     """What the runs say of a claim.
 
     Args:
         claim: which.
         outcome: of its runs.
         command: that makes the same again.
-        source: where the numbers come from, in words.
     """
     effects = list(claim.effects(outcome))
     field = outcome.field
+    own = {"settings": list(field.settings), "epochs": field.epochs} if outcome.folders else {}
     needs = [need for need in claim.needs(field) if need in outcome.accuracies]
     return {
         "claim": claim.id,
         "data": field.name,
         "about": field.about,
-        "settings": list(field.settings),
-        "epochs": field.epochs,
-        "seeds": field.seeds,
-        "source": source,
+        **own,
+        "seeds": field.seeds if needs else 0,
         "command": command,
         "version": protocon.__version__,
         "commit": commit(),
