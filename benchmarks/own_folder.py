@@ -245,7 +245,7 @@ def train(folder: Folder, clean: Clean, options: argparse.Namespace, *, method: 
         "predict_says_the_same": check_predict(Path(result["run"]), folder, clean),
         "retention": result.get("retention"),
         **labels_made(Path(result["run"]), folder),
-        "hidden_labels": result.get("cross_check"),
+        "held_out_labels": result.get("cross_check"),
         "cpu_seconds": round(cpu, 1),
         "wall_seconds": round(wall, 1),
         "share_of_the_machine": round(cpu / (wall * (os.cpu_count() or 1)), 3),

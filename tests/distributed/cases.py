@@ -47,7 +47,7 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("first_epoch=observe", "joint_batchnorm=true", "prototype_target=soft", "prototype_reliable_only=true"),
     ),
     "protocon without projector losses": ("protocon", ("lambda_p=0", "lambda_c=0")),
-    "protocon, hidden labels": ("protocon", ("run.cross_check=2",)),
+    "protocon, held-out labels": ("protocon", ("run.cross_check=2",)),
     "comatch, eman": ("comatch", ("teacher=eman", "queue_size=40")),
     "simmatch, eman": ("simmatch", ("teacher=eman",)),
     "pseudo-label, eman": ("pseudo-label", ("teacher=eman", "ramp=0")),

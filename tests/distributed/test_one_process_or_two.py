@@ -51,13 +51,13 @@ def test_the_number_of_processes_changes_nothing(name: str, together: Path, data
         assert 0.02 < rows[-1]["retention"] < 1.0 or method in ("flexmatch", "freematch", "softmatch")
 
 
-def test_hidden_labels_are_found_by_two_processes_as_by_one(together: Path, data: Path, tmp_path: Path) -> None:
-    name = "protocon, hidden labels"
+def test_held_out_labels_are_found_by_two_processes_as_by_one(together: Path, data: Path, tmp_path: Path) -> None:
+    name = "protocon, held-out labels"
     method, overrides = CASES[name]
     result = train(config_of(data, method, overrides), tmp_path, name)
     one, two = (folder / name / "cross_check.csv" for folder in (tmp_path, together))
     assert one.read_text() == two.read_text()
-    assert len(one.read_text().splitlines()) == 1 + result["cross_check"]["hidden"] == 9  # two labels a class
+    assert len(one.read_text().splitlines()) == 1 + result["cross_check"]["held_out"] == 9  # two labels a class
 
 
 @pytest.mark.parametrize("name", [name for name in NORMS if name != "norms apart"])

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from protocon.data.labels.label_split import Split
-from protocon.engine.labelling.held_out import MIN_CASES, HiddenLabels, without_groups
+from protocon.engine.labelling.held_out import MIN_CASES, HeldOutLabels, without_groups
 from protocon.engine.run import fit
 from protocon.engine.setup.session import prepare
 from protocon.report.outcome import outcome_lines
@@ -37,9 +37,9 @@ def split_of(labels: list[int], size: int = 100) -> Split:
     )
 
 
-def hidden_labels(confidence: list[float], right: list[bool], undisputed: list[bool] | None = None) -> HiddenLabels:
+def held_out_labels(confidence: list[float], right: list[bool], undisputed: list[bool] | None = None) -> HeldOutLabels:
     count = len(right)
-    return HiddenLabels(
+    return HeldOutLabels(
         groups=4,
         position=np.arange(count),
         given=np.zeros(count, dtype=np.int64),
@@ -50,7 +50,7 @@ def hidden_labels(confidence: list[float], right: list[bool], undisputed: list[b
     )
 
 
-def test_every_label_is_hidden_once_and_no_class_ever_loses_all() -> None:
+def test_every_label_is_held_out_once_and_no_class_ever_loses_all() -> None:
     whole = split_of([0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2, 3])
     parts = list(without_groups(whole, 4))
     hidden = [np.setdiff1d(whole.labelled, part.labelled) for part in parts]
@@ -72,17 +72,17 @@ def test_two_labels_a_class_make_as_many_groups_as_there_is_something_to_hide() 
 def test_the_threshold_rises_to_where_nine_of_ten_are_right() -> None:
     confidence = [0.96] * 10 + [0.98] * 20 + [0.5] * 30
     right = [False] * 5 + [True] * 5 + [True] * 19 + [False] + [False] * 30
-    found = hidden_labels(confidence, right)
+    found = held_out_labels(confidence, right)
     assert found.trusted_from(0.95) == pytest.approx(0.98)  # 24 of 30 at 0.95, 19 of 20 from 0.98 on
     summary = found.summary(0.95)
-    assert (summary["hidden"], summary["found"]) == (60, 24)
+    assert (summary["held_out"], summary["found"]) == (60, 24)
     assert (summary["accepted"], summary["accepted_right"]) == (20, 19)
     assert (summary["accepted_before"], summary["accepted_right_before"]) == (30, 24)
-    assert hidden_labels([0.96] * 10 + [0.98] * 20, [True] * 28 + [False] * 2).trusted_from(0.95) == 0.95
+    assert held_out_labels([0.96] * 10 + [0.98] * 20, [True] * 28 + [False] * 2).trusted_from(0.95) == 0.95
 
 
 def test_sure_and_wrong_everywhere_accepts_nothing() -> None:
-    found = hidden_labels([0.99] * 20, [True, False] * 10)
+    found = held_out_labels([0.99] * 20, [True, False] * 10)
     assert found.trusted_from(0.95) == math.inf
     assert found.summary(0.95)["threshold"] is None
     assert found.summary(0.95)["accepted"] == 0
@@ -90,9 +90,9 @@ def test_sure_and_wrong_everywhere_accepts_nothing() -> None:
 
 def test_too_few_cases_change_nothing_and_disputed_ones_do_not_count() -> None:
     wrong = [False] * (MIN_CASES - 1)
-    assert hidden_labels([0.99] * len(wrong), wrong).trusted_from(0.95) == 0.95
+    assert held_out_labels([0.99] * len(wrong), wrong).trusted_from(0.95) == 0.95
     disputed = [False] * 20 + [True] * 10
-    assert hidden_labels([0.99] * 30, [False] * 20 + [True] * 10, disputed).trusted_from(0.95) == 0.95
+    assert held_out_labels([0.99] * 30, [False] * 20 + [True] * 10, disputed).trusted_from(0.95) == 0.95
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +121,11 @@ def rows_of(file: Path) -> dict[str, dict[str, str]]:
         return {row["file"]: row for row in csv.DictReader(text)}
 
 
-def test_a_hidden_label_is_judged_as_in_a_run_that_never_had_it(place: Path, tmp_path: Path) -> None:
+def test_a_held_out_label_is_judged_as_in_a_run_that_never_had_it(place: Path, tmp_path: Path) -> None:
     config = config_for(place, "whole.npz", "run.cross_check=4")
     result: dict[str, Any] = fit(config, out=tmp_path, name="whole", console=quiet())
     checked = rows_of(tmp_path / "whole" / "cross_check.csv")
-    assert (len(checked), result["cross_check"]["hidden"], result["cross_check"]["groups"]) == (12, 12, 4)
+    assert (len(checked), result["cross_check"]["held_out"], result["cross_check"]["groups"]) == (12, 12, 4)
     assert result["cross_check"]["found"] == sum(row["given"] == row["found"] for row in checked.values())
     content = dict(np.load(place / "whole.npz"))
     # Image i is of class i mod 3: the first group hides the first label of class 0, the last of 1, the third of 2.
@@ -169,7 +169,7 @@ def test_labels_that_look_wrong_are_named_first(place: Path, tmp_path: Path) -> 
     assert "2 of yours look wrong" in "\n".join(outcome_lines(result))
 
 
-def test_a_run_killed_while_labels_are_hidden_ends_as_any_other(
+def test_a_run_killed_while_labels_are_held_out_ends_as_any_other(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = config_for(place, "whole.npz", "run.cross_check=2")
@@ -188,7 +188,7 @@ def test_a_run_killed_while_labels_are_hidden_ends_as_any_other(
         assert (tmp_path / "stopped" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes(), file
 
 
-def test_only_labels_of_ones_own_on_a_frozen_encoder_are_hidden_by_default(place: Path) -> None:
+def test_only_labels_of_ones_own_on_a_frozen_encoder_are_held_out_by_default(place: Path) -> None:
     own = config_for(place, "whole.npz")
     assert prepare(own).config.run.cross_check == 10
     trained = own.model_copy(update={"network": own.network.model_copy(update={"frozen": False})})

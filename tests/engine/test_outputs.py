@@ -120,7 +120,7 @@ def test_clusters_and_classes_are_on_record(protocon_run: Path) -> None:
     rows = [json.loads(line) for line in (protocon_run / "classes.jsonl").read_text().splitlines()]
     assert [row["epoch"] for row in rows] == [0, 1, 2]
     session = prepare(small_config("epochs=3", labels_per_class=4))
-    counts = np.bincount(session.hidden_truth.numpy(), minlength=10)
+    counts = np.bincount(session.truth.numpy(), minlength=10)
     overall = sum(rows[-1]["pseudo_accuracy"][str(c)] * counts[c] for c in range(10)) / counts.sum()
     assert overall == pytest.approx(RunFolder(protocon_run).metrics()[-1]["pseudo_accuracy_refined"], abs=1e-5)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from protocon.engine.labelling.held_out import MIN_CASES, HiddenLabels
+from protocon.engine.labelling.held_out import MIN_CASES, HeldOutLabels
 from protocon.engine.labelling.triage import NONE, Judgement, Opinion, measure, sort_images
 
 
@@ -34,8 +34,8 @@ def judgement(
 
 def held_out(
     position: list[int], given: list[int], found: list[int], confidence: list[float] | None = None
-) -> HiddenLabels:
-    return HiddenLabels(
+) -> HeldOutLabels:
+    return HeldOutLabels(
         groups=4,
         position=np.array(position, dtype=np.int64),
         given=np.array(given),
@@ -46,7 +46,7 @@ def held_out(
     )
 
 
-class _Trusted(HiddenLabels):
+class _Trusted(HeldOutLabels):
     """Held-out labels of other images, all predicted as given: sure labels are right."""
 
     def trusted_from(self, threshold: float) -> float:

@@ -30,7 +30,7 @@ def test_components_are_numpys_svd_of_standardised_features() -> None:
     assert abs(float((found**2).mean()) - 1) < 1e-4
 
 
-def test_three_hidden_numbers_need_three_components() -> None:
+def test_three_numbers_behind_all_need_three_components() -> None:
     samples = correlated()
     spread = principal_components(samples, 12)(samples.tensor[:, 0]).var(0, correction=0)
     assert float(spread[:3].sum() / spread.sum()) > 0.99

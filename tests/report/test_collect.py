@@ -15,6 +15,7 @@ from protocon.report.headline import headline
 from protocon.report.intervals import wilson_interval
 from protocon.report.label_table import LabelTable, read_labels, read_names
 from protocon.report.record import read_record
+from protocon.runs.run_folder import RunFolder
 from tests.report.folders import OLD_COLUMNS, label, write_labels, write_lines, write_run, write_table
 
 NAMES = ("ant", "bee", "cow")
@@ -226,7 +227,7 @@ def test_held_out_labels_say_what_to_expect(tmp_path: Path, checked: dict[str, A
     rows = [row | {"truth": ""} for row in ROWS]
     run = write_run(tmp_path / "run", NAMES, rows, truth=False, test=False)
     result = json.loads((run / "result.json").read_text())
-    counts = {"groups": 4, "hidden": 40, "found": 30, "accepted_before": 30, "accepted_right_before": 21}
+    counts = {"groups": 4, "held_out": 40, "found": 30, "accepted_before": 30, "accepted_right_before": 21}
     (run / "result.json").write_text(json.dumps(result | {"cross_check": counts | checked}))
     found = headline(read_record(run), read_labels(run / "labels.csv"))
     low, high = wilson_interval(0.75, 40)
@@ -238,6 +239,16 @@ def test_held_out_labels_say_what_to_expect(tmp_path: Path, checked: dict[str, A
     cards = {card.name: card for card in found.cards}
     assert cards["held-out labels agree"].value == "75.0 %"
     assert note in cards["labels accepted"].note
+
+
+def test_the_result_of_an_earlier_version_says_the_same(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", NAMES, ROWS)
+    result = json.loads((run / "result.json").read_text())
+    checked = {"groups": 4, "found": 30, "threshold": 0.95, "accepted": 20, "accepted_right": 19}
+    for name in ("held_out", "hidden"):  # the latter in version 0.1
+        (run / "result.json").write_text(json.dumps(result | {"cross_check": {name: 40, **checked}}))
+        assert read_record(run).result["cross_check"] == {"held_out": 40, **checked}
+        assert RunFolder(run).result()["cross_check"]["held_out"] == 40
 
 
 def test_the_headline_gives_the_interval(run: Path, table: LabelTable) -> None:

@@ -253,7 +253,7 @@ def test_runs_with_other_labels_are_not_compared_by_held_out_labels(tmp_path: Pa
         run = write_run(tmp_path / f"run{number}", NAMES, some_labels(), truth=False, test=False)
         used = {"labelled": [{"file": f"{i}.png", "label": "ant"} for i in range(4 + number)]}
         write_json(run / "data.json", {"used": used})
-        checked = {"groups": 4, "hidden": 30, "found": 29 - 3 * number, "threshold": 0.95, "accepted": 20}
+        checked = {"groups": 4, "held_out": 30, "found": 29 - 3 * number, "threshold": 0.95, "accepted": 20}
         checked |= {"accepted_right": 20, "accepted_before": 20, "accepted_right_before": 20}
         triage = {"accepted": 3, "review": 1}
         write_json(run / "result.json", {"run": str(run), "triage": triage, "cross_check": checked})

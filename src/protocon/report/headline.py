@@ -82,11 +82,11 @@ def _words(record: Record, test: collect.Tested | None, truth: bool) -> tuple[st
         return _audit_words(record)
     known = f" The run had {labelled:,} labels." if labelled else ""
     if (checked := held_out(record)) is not None:
-        found, hidden = checked["found"], checked["hidden"]
-        low, high = wilson_interval(found / hidden, hidden)
+        found, total = checked["found"], checked["held_out"]
+        low, high = wilson_interval(found / total, total)
         return (
-            f"Each of your {hidden:,} labels was held out once and predicted from the others: {found:,} predictions "
-            f"agree, {percent(found / hidden)} (95 % interval {100 * low:.0f} – {100 * high:.0f} %).",
+            f"Each of your {total:,} labels was held out once and predicted from the others: {found:,} predictions "
+            f"agree, {percent(found / total)} (95 % interval {100 * low:.0f} – {100 * high:.0f} %).",
             f"{_HELD_OUT} {_TO_KNOW_MORE}",
         )
     second = collect.curve(record, "agreement") is not None
@@ -139,7 +139,7 @@ def _truth_card(record: Record, truth: tuple[float, int] | None) -> Card | None:
 def held_out(record: Record) -> dict[str, Any] | None:
     """What holding out labels showed, as result.json has it; None where it was not tried."""
     checked = record.result.get("cross_check")
-    return checked if isinstance(checked, dict) and checked.get("hidden") else None
+    return checked if isinstance(checked, dict) and checked.get("held_out") else None
 
 
 def audited(record: Record) -> bool:
@@ -188,12 +188,12 @@ def _held_out_card(record: Record) -> Card | None:
     checked = held_out(record)
     if checked is None:
         return None
-    found, hidden = int(checked["found"]), int(checked["hidden"])
-    low, high = wilson_interval(found / hidden, hidden)
+    found, total = int(checked["found"]), int(checked["held_out"])
+    low, high = wilson_interval(found / total, total)
     return Card(
-        percent(found / hidden),
+        percent(found / total),
         "held-out labels agree",
-        f"{found:,} of {hidden:,}, each held out of one of {checked['groups']} more runs; 95 % interval "
+        f"{found:,} of {total:,}, each held out of one of {checked['groups']} more runs; 95 % interval "
         f"{100 * low:.0f} – {100 * high:.0f} %; no fair sample if you chose them; each in cross_check.csv",
     )
 

@@ -58,7 +58,7 @@ def suspect_line(row: dict[str, Any]) -> str:
 
 def held_out_line(checked: dict[str, Any]) -> str:
     """How far the labels can be trusted, from labels that were held out in turn."""
-    total, right = int(checked["hidden"]), int(checked["found"])
+    total, right = int(checked["held_out"]), int(checked["found"])
     low, high = wilson_interval(right / total, total)
     said = (
         f"Each of your labels was held out once and predicted from the others: {right:,} of {total:,} predictions "

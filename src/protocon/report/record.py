@@ -9,6 +9,7 @@ import yaml
 
 from protocon.errors import RunError
 from protocon.runs import layout
+from protocon.settings.legacy import with_current_result
 
 Row = dict[str, Any]
 
@@ -88,7 +89,7 @@ def read_record(path: Path) -> Record:
         classes=_lines(path / layout.CLASSES),
         warnings=_lines(path / layout.WARNINGS),
         seconds=sum(float(row.get("seconds", 0.0)) for row in _lines(path / layout.TIMINGS)),
-        result=_json(path / layout.RESULT),
+        result=with_current_result(_json(path / layout.RESULT)),
         evaluation=_json(path / layout.EVALUATION),
         clusters=_json(path / layout.CLUSTERS),
         environment=_json(path / layout.ENVIRONMENT),

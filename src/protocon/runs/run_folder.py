@@ -23,7 +23,7 @@ from protocon.data.labels.split_file import save_split
 from protocon.errors import ConfigError, RunError
 from protocon.runs import layout
 from protocon.settings.config import RunConfig, to_yaml, validate
-from protocon.settings.legacy import with_old_values
+from protocon.settings.legacy import with_current_result, with_old_values
 from protocon.settings.recipe import parse_yaml
 from protocon.settings.resolved_config import ResolvedConfig
 
@@ -157,7 +157,7 @@ class RunFolder:
     def result(self) -> dict[str, Any]:
         """The summary of a finished run."""
         try:
-            content: dict[str, Any] = json.loads(self.result_file.read_text(encoding="utf-8"))
+            content: dict[str, Any] = with_current_result(json.loads(self.result_file.read_text(encoding="utf-8")))
         except (OSError, ValueError) as error:
             raise RunError(f"{self.result_file} cannot be read: {error}. Remove it; --resume writes it anew") from error
         return content

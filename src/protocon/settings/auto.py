@@ -53,7 +53,7 @@ _IMAGES_A_COMPONENT = 16
 _GROUPS = 4
 _MORE_GROUPS = 10
 _FEW_IMAGES = 2000
-"""Up to so many a run on a frozen encoder takes seconds, and smaller groups of hidden labels tell more."""
+"""Up to so many a run on a frozen encoder takes seconds, and smaller groups of held-out labels tell more."""
 _MANY_VIEWS = 30_000
 """Images up to which several views of each are cheap enough."""
 _WORTH_COMPILING = 5000
@@ -278,7 +278,7 @@ def resolve_auto(
     tried = config.network.frozen and own_labels
     groups = 0 if not tried else _MORE_GROUPS if unlabelled <= _FEW_IMAGES else _GROUPS
     reason = "a run is cheap" if tried else "only on a frozen encoder with labels of one's own"
-    choose("run", "cross_check", groups, f"groups of labels to hide and find again; {reason}")
+    choose("run", "cross_check", groups, f"groups of labels, each held out of one more run and predicted; {reason}")
     steps = epochs * per_epoch
     short = steps < _SHORT_RUN and not config.network.frozen
     choose("optim", "lr", 0.06 if short else 0.03, f"{steps} steps")

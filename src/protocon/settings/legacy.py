@@ -1,4 +1,4 @@
-"""Settings of version 0.1: what its runs did where their files say nothing, because there was no choice yet."""
+"""Files of version 0.1: what its runs did where their settings say nothing, and names that have changed since."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +18,14 @@ def with_old_values(settings: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(given, Mapping):
             complete[section] = {**added, **given}
     return complete
+
+
+def with_current_result(result: Any) -> Any:
+    """The content of a result.json with its present names; 0.1 counted `hidden` labels where they are held out."""
+    checked = result.get("cross_check") if isinstance(result, dict) else None
+    if not isinstance(checked, dict) or "hidden" not in checked:
+        return result
+    return {**result, "cross_check": {"held_out" if key == "hidden" else key: n for key, n in checked.items()}}
 
 
 def with_epochs(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,8 +48,8 @@ def huggingface(options: SourceOptions) -> DataBundle:
     skipped: list[SkippedFile] = []
     test = members((test_name,)) if test_name else None
     if test is not None and (test.labels < 0).any():  # test labels are often withheld
-        hidden = np.flatnonzero(test.labels < 0)
-        skipped += [SkippedFile(test.files[int(i)].path, "test image without a label") for i in hidden]
+        unknown = np.flatnonzero(test.labels < 0)
+        skipped += [SkippedFile(test.files[int(i)].path, "test image without a label") for i in unknown]
         test = test.take(np.flatnonzero(test.labels >= 0))
     unused = sorted(set(splits) - set(store.splits))
     warnings = [f"splits that are not used: {', '.join(unused)}"] if unused else []

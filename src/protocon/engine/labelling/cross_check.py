@@ -13,7 +13,7 @@ from rich.console import Console
 from protocon.base import distributed
 from protocon.data.labels.label_split import Split
 from protocon.engine.labelling.group_files import Found, group_key, load_group, save_group
-from protocon.engine.labelling.held_out import HiddenLabels, without_groups
+from protocon.engine.labelling.held_out import HeldOutLabels, without_groups
 from protocon.engine.labelling.judgement import judge
 from protocon.engine.labelling.triage import disputes
 from protocon.engine.loop.signals import StopSignals
@@ -30,7 +30,7 @@ def held_out_splits(session: Session) -> list[Split]:
 
 def hold_out(
     session: Session, fabric: Fabric, folder: RunFolder, console: Console, signals: StopSignals
-) -> HiddenLabels | None:
+) -> HeldOutLabels | None:
     """Repeat the run once for each group of labels, without them; None where it is not asked for or not possible.
 
     All processes take part. The session is left as it is; groups that an earlier process has finished are not repeated.
@@ -58,7 +58,7 @@ def hold_out(
     order = np.argsort(rows[0], kind="stable")
     position, given, found, confidence, undisputed = (column[order] for column in rows)
     left_out = len(session.split.labelled) - len(position)
-    return HiddenLabels(len(splits), position, given, found, confidence, undisputed, left_out)
+    return HeldOutLabels(len(splits), position, given, found, confidence, undisputed, left_out)
 
 
 def _found(

@@ -36,7 +36,7 @@ class Suspects:
 
 
 @dataclass(frozen=True)
-class HiddenLabels:
+class HeldOutLabels:
     """What runs without them say of labelled images; arrays of length m."""
 
     groups: int
@@ -102,7 +102,7 @@ class HiddenLabels:
         before = self.acceptable(threshold)
         return {
             "groups": self.groups,
-            "hidden": len(self.position),
+            "held_out": len(self.position),
             "left_out": self.left_out,
             "found": int(self.right.sum()),
             "threshold": trusted if math.isfinite(trusted) else None,
@@ -137,16 +137,16 @@ def without_groups(split: Split, groups: int) -> Iterator[Split]:
         )
 
 
-def write_hidden(path: Path, hidden: HiddenLabels, images: ImageSet, threshold: float) -> None:
+def write_held_out(path: Path, labels: HeldOutLabels, images: ImageSet, threshold: float) -> None:
     """A CSV with a row for each held-out label: where found and given differ, the given label may be a mistake."""
     names = images.class_names
-    accepted = hidden.acceptable(threshold)
+    accepted = labels.acceptable(threshold)
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(CROSS_CHECK_COLUMNS)
-    for row, position in enumerate(hidden.position):
-        found = names[int(hidden.found[row])]
+    for row, position in enumerate(labels.position):
+        found = names[int(labels.found[row])]
         sure = "yes" if accepted[row] else "no"
-        given = names[int(hidden.given[row])]
-        writer.writerow((images.ids[int(position)], given, found, f"{hidden.confidence[row]:.4f}", sure))
+        given = names[int(labels.given[row])]
+        writer.writerow((images.ids[int(position)], given, found, f"{labels.confidence[row]:.4f}", sure))
     write_bytes(path, text.getvalue().encode("utf-8", "surrogateescape"))

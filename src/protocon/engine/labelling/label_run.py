@@ -9,7 +9,7 @@ from rich.console import Console
 from protocon.base import distributed
 from protocon.data.imageset import ImageSet
 from protocon.engine.labelling.cross_check import held_out_splits, hold_out
-from protocon.engine.labelling.held_out import HiddenLabels, write_hidden
+from protocon.engine.labelling.held_out import HeldOutLabels, write_held_out
 from protocon.engine.labelling.judgement import judge
 from protocon.engine.labelling.label_files import labels_that_look_wrong, write_labels, write_opinions
 from protocon.engine.labelling.triage import Judgement, measure, sort_images
@@ -56,20 +56,20 @@ def label_run(trainer: Trainer, folder: RunFolder, console: Console, signals: St
 
 
 def _accept(
-    folder: RunFolder, session: Session, judged: Judgement, hidden: HiddenLabels | None, *, writes: bool
+    folder: RunFolder, session: Session, judged: Judgement, held_out: HeldOutLabels | None, *, writes: bool
 ) -> dict[str, Any]:
     """labels.csv with what can be accepted, and cross_check.csv with what that rests on."""
     threshold, images = triage_threshold(session), session.bundle.train
-    triage = sort_images(judged, threshold, held_out=hidden)
+    triage = sort_images(judged, threshold, held_out=held_out)
     if writes:
-        if hidden is not None:
-            write_hidden(folder.cross_check_file, hidden, images, threshold)
+        if held_out is not None:
+            write_held_out(folder.cross_check_file, held_out, images, threshold)
         write_labels(folder.labels_file, images, judged, triage)
     measured: dict[str, Any] = {
         "triage": measure(judged, triage),
         "labels_that_look_wrong": labels_that_look_wrong(images, judged, triage),
     }
-    return measured if hidden is None else measured | {"cross_check": hidden.summary(threshold)}
+    return measured if held_out is None else measured | {"cross_check": held_out.summary(threshold)}
 
 
 def _write_facts(folder: RunFolder, session: Session, tested: Outputs | None) -> None:

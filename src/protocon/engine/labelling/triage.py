@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from protocon.engine.labelling.held_out import HiddenLabels
+from protocon.engine.labelling.held_out import HeldOutLabels
 
 NONE = -1
 """In an array of labels: there is no such opinion of this image."""
@@ -70,7 +70,7 @@ def disputes(judged: Judgement) -> np.ndarray:
     return against
 
 
-def sort_images(judged: Judgement, threshold: float, *, held_out: HiddenLabels | None = None) -> Triage:
+def sort_images(judged: Judgement, threshold: float, *, held_out: HeldOutLabels | None = None) -> Triage:
     """Accept what is sure, undisputed and checked; rank the rest.
 
     An unlabelled image's label is *sure* if its refined label is at least `threshold` sure and no opinion that there is
@@ -109,7 +109,7 @@ def sort_images(judged: Judgement, threshold: float, *, held_out: HiddenLabels |
     return Triage(accept, unchecked, rank, enough, looks_like)
 
 
-def _given_labels(judged: Judgement, threshold: float, held_out: HiddenLabels | None) -> tuple[Opinion, np.ndarray]:
+def _given_labels(judged: Judgement, threshold: float, held_out: HeldOutLabels | None) -> tuple[Opinion, np.ndarray]:
     """What the model sees in every image, and which given labels look wrong, bool (N,)."""
     labelled = judged.given != NONE
     label = np.where(labelled, judged.classifier.label, judged.refined.label)

@@ -21,7 +21,7 @@ def class_row(held: dict[str, Tensor], truth: np.ndarray, names: Sequence[str]) 
 
     Args:
         held: `Method.held()`: `label` (N,) and `assignment` (N, H), either may be absent.
-        truth: hidden classes of the unlabelled images, (N,), −1 where unknown.
+        truth: true classes of the unlabelled images, (N,), −1 where unknown.
         names: of the classes.
     """
     known = truth >= 0

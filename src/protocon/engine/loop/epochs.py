@@ -106,7 +106,7 @@ def _train_epochs(
 
 def _append_classes(folder: RunFolder, session: Session, epoch: int) -> None:
     """Add an epoch's line to classes.jsonl, where the method and the data know enough for one."""
-    row = class_row(session.method.held(), session.hidden_truth.numpy(), session.bundle.train.class_names)
+    row = class_row(session.method.held(), session.truth.numpy(), session.bundle.train.class_names)
     if row is not None:
         folder.append(folder.classes_file, {"epoch": epoch} | row)
 

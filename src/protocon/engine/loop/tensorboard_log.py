@@ -23,7 +23,7 @@ class ScalarLog:
     Args:
         folder: the run folder.
         enabled: False on all processes but the first, or if switched off.
-        first_epoch: where a resumed run starts: what an earlier process wrote from there on is hidden.
+        first_epoch: where a resumed run starts: what an earlier process wrote from there on is not shown.
     """
 
     def __init__(self, folder: Path, *, enabled: bool, first_epoch: int = 0) -> None:

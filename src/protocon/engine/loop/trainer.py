@@ -226,7 +226,7 @@ def build_trainer(session: Session, fabric: Fabric) -> Trainer:
         support=method.support(),
     )
     make_batch = BatchViews(method, session.views, build_crops(config, method, session.views, session.input_shape))
-    return Trainer(session, fabric, learners, loader, make_batch, session.hidden_truth.to(device))
+    return Trainer(session, fabric, learners, loader, make_batch, session.truth.to(device))
 
 
 def train_in_memory(

@@ -96,7 +96,7 @@ def choose_epochs(speed: Speed, settled: Settled, *, budget: float, left: float)
     """How many epochs, and why; fewer than LEAST_EPOCHS with what to change."""
     per_epoch = settled.resolved.steps_per_epoch
     usual = settled.resolved.total_epochs
-    rounds = 1 + settled.config.run.cross_check  # each group of hidden labels takes one more
+    rounds = 1 + settled.config.run.cross_check  # each group of held-out labels takes one more
     epochs = speed.epochs_within(left / rounds, per_epoch)
     pace = f"{speed.step:.3g} s a step, {show_duration(per_epoch * speed.step + speed.epoch)} an epoch"
     spent = _MARGIN * budget - left

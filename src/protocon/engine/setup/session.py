@@ -63,7 +63,7 @@ class Session:
         return self.resolved.total_epochs * self.resolved.steps_per_epoch
 
     @property
-    def hidden_truth(self) -> Tensor:
+    def truth(self) -> Tensor:
         """True classes of the unlabelled images where the data knows them, else −1. For the log only."""
         return torch.from_numpy(self.bundle.train.labels[self.split.unlabelled].copy())
 

@@ -445,7 +445,7 @@ function runNodes(run) {
   const links = run.files.map((name) => el("li", {}, el("a", { href: `run/${name}?token=${encodeURIComponent(TOKEN)}`, target: "_blank", rel: "noreferrer" }, titles[name])));
   const checked = run.result.cross_check;
   return [el("p", {}, "Done: ", el("code", {}, run.folder)), el("ul", {}, ...links),
-    checked ? el("p", { class: "hint" }, `Of ${checked.hidden} labels that were held out in turn, ${checked.found} were found again.`) : null].filter(Boolean);
+    checked ? el("p", { class: "hint" }, `Of ${checked.held_out} labels that were held out in turn, ${checked.found} were found again.`) : null].filter(Boolean);
 }
 
 async function poll() {
