@@ -33,7 +33,13 @@ class TrainingError(ProtoConError):
 
 
 def unknown_name(kind: str, came: str, known: Iterable[str]) -> str:
-    """The message for a name that is none of the known ones: the nearest of them, or all."""
+    """The message for a name that is none of the known ones: the nearest of them, or all.
+
+    Args:
+        kind: what the name is of: a method, a setting.
+        came: the name.
+        known: names that there are.
+    """
     names = sorted(known)
     near = difflib.get_close_matches(came, names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(names)}"

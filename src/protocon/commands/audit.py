@@ -10,6 +10,7 @@ from rich.console import Console
 from protocon.commands.console import emit
 from protocon.commands.options import AsJson, Debug
 from protocon.errors import ConfigError
+from protocon.runs import layout
 
 if TYPE_CHECKING:
     from protocon.report.audit_estimate import Drawn
@@ -54,25 +55,29 @@ def _hand_out(run: Path, drawn: "Drawn", *, seed: int, count: int, as_json: bool
     """Write the table to fill in, and the page of the images."""
     from protocon.base.atomic import write_bytes
     from protocon.commands.report import run_images
-    from protocon.report.audit_estimate import PAGE_FILE, SHEET_FILE, write_sheet
+    from protocon.report.audit_estimate import write_sheet
     from protocon.report.audit_page import build_audit_page
     from protocon.report.record import read_record
 
     record = read_record(run)
-    write_sheet(run / SHEET_FILE, drawn)
-    write_bytes(run / PAGE_FILE, build_audit_page(record, drawn, run_images).encode())
-    command = f"protocon audit {run} --answers {run / SHEET_FILE}"
+    write_sheet(run / layout.AUDIT_SHEET, drawn)
+    write_bytes(run / layout.AUDIT_PAGE, build_audit_page(record, drawn, run_images).encode())
+    command = f"protocon audit {run} --answers {run / layout.AUDIT_SHEET}"
     command += f" --seed {seed}" if seed else ""
     command += f" --images {count}" if count != 30 else ""
 
     def show(console: Console) -> None:
         for line in (
-            f"{len(drawn.names)} images are drawn at random. Open {run / PAGE_FILE} to see them.",
-            f"Write the class of each into {run / SHEET_FILE}, then run: {command}",
+            f"{len(drawn.names)} images are drawn at random. Open {run / layout.AUDIT_PAGE} to see them.",
+            f"Write the class of each into {run / layout.AUDIT_SHEET}, then run: {command}",
         ):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    content: dict[str, Any] = {"run": str(run), "sheet": str(run / SHEET_FILE), "page": str(run / PAGE_FILE)}
+    content: dict[str, Any] = {
+        "run": str(run),
+        "sheet": str(run / layout.AUDIT_SHEET),
+        "page": str(run / layout.AUDIT_PAGE),
+    }
     emit(as_json, content | {"images": list(drawn.names), "next": command}, show)
 
 

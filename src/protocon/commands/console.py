@@ -13,7 +13,13 @@ from protocon.errors import RunStopped
 
 
 def emit(as_json: bool, content: dict[str, Any], show: Callable[[Console], None]) -> None:
-    """Either one JSON object, or what a person reads."""
+    """Either one JSON object, or what a person reads.
+
+    Args:
+        as_json: which of the two.
+        content: for the object.
+        show: prints what a person reads.
+    """
     if as_json:
         text = json.dumps(content, ensure_ascii=False)
         try:

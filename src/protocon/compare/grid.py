@@ -133,7 +133,13 @@ def check(request: Request) -> DataBundle:
 
 
 def encode(request: Request, bundle: DataBundle, console: Console) -> None:
-    """Compute the features of a frozen encoder once, on all cores, before the cells that share them start."""
+    """Compute the features of a frozen encoder once, on all cores, before the cells that share them start.
+
+    Args:
+        request: what is compared.
+        bundle: the data of all cells.
+        console: for progress.
+    """
     done: list[Any] = []
     method = next(iter(request.configs))
     for labels in request.labels_per_class:  # how many views are kept can depend on how many images have no label

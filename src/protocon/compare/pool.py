@@ -25,6 +25,12 @@ def run_jobs(jobs: Sequence[Job], *, workers: int, report: Report, watch: Watch)
 
     Every cell has a process of its own, so that its peak memory is its own too. Where the system allows,
     processes are forks of a server that has imported everything but run nothing: importing takes seconds.
+
+    Args:
+        jobs: in the order in which they start.
+        workers: processes at a time.
+        report: told of each job that has ended, and how.
+        watch: called now and then with the jobs that are running.
     """
     context = _context()
     waiting = deque(jobs)

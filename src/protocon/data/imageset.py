@@ -24,7 +24,14 @@ _HASHED_FILES = 64
 
 
 class ImageSet(ABC):
-    """N images of one shape, read by position. Nothing about it changes once it is made."""
+    """N images of one shape, read by position. Nothing about it changes once it is made.
+
+    Args:
+        name: what messages call the set.
+        class_names: in the order of the labels' numbers.
+        labels: class of each image, −1 where unknown, (N,).
+        ids: unique names; None: numbers.
+    """
 
     name: str
     class_names: tuple[str, ...]
@@ -146,8 +153,14 @@ class _TensorSet(ImageSet):
 class ArrayImages(_TensorSet):
     """uint8 images (N, C, H, W) in memory, C in {1, 3}.
 
-    `content` is the hash of the source's own data, for images that were resized or decoded from files;
-    None hashes the images themselves.
+    Args:
+        images: as above.
+        labels: class of each, −1 where unknown, (N,); None: all unknown.
+        class_names: in the order of the labels' numbers.
+        name: what messages call the set.
+        ids: unique names; numbers by default.
+        content: hash of the source's own data, for images that were resized or decoded from files; None hashes the
+            images themselves.
     """
 
     def __init__(
@@ -170,7 +183,16 @@ class ArrayImages(_TensorSet):
 
 
 class FeatureArray(_TensorSet):
-    """Embeddings float32 (N, D) in memory, all finite."""
+    """Embeddings float32 (N, D) in memory, all finite.
+
+    Args:
+        features: as above.
+        labels: class of each, −1 where unknown, (N,); None: all unknown.
+        class_names: in the order of the labels' numbers.
+        name: what messages call the set.
+        ids: unique names; numbers by default.
+        content: hash of the source's own data; None hashes the features themselves.
+    """
 
     def __init__(
         self,
@@ -194,7 +216,18 @@ class FeatureArray(_TensorSet):
 
 
 class FileImages(ImageSet):
-    """Image files that are decoded at every read, to (1 or 3, size, size)."""
+    """Image files that are decoded at every read, to (1 or 3, size, size).
+
+    Args:
+        store: that holds the files.
+        ids: their paths in it.
+        labels: class of each, −1 where unknown, (N,).
+        class_names: in the order of the labels' numbers.
+        content: hash of what the files hold.
+        image_size: side of the decoded images.
+        grey: one channel instead of three.
+        name: what messages call the set.
+    """
 
     in_memory = False
 

@@ -154,7 +154,14 @@ def resume_run(
     overrides: Sequence[str] = (),
     accept_changes: bool = False,
 ) -> dict[str, Any]:
-    """Go on with one particular run, with the settings it began with, or with some of them changed."""
+    """Go on with one particular run, with the settings it began with, or with some of them changed.
+
+    Args:
+        folder: of the run.
+        console: where progress goes; standard error by default.
+        overrides: `key=value` texts: settings to change.
+        accept_changes: continue although settings differ from those that the run began with.
+    """
     config = build_config(settings=folder.config().model_dump(mode="json"), overrides=overrides)
     return fit(
         config,

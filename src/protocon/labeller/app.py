@@ -76,7 +76,13 @@ class RunBody(_Body):
 
 
 def make_app(desk: Desk, full_run: FullRun, *, token: str) -> FastAPI:
-    """The application, without its guard."""
+    """The application, without its guard.
+
+    Args:
+        desk: holds images, answers and the model.
+        full_run: starts and watches `protocon train`.
+        token: that a page must show.
+    """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     show, pictures = Show(desk, full_run), Pictures(desk.photos)
     _errors(app)

@@ -154,7 +154,13 @@ def groups(desk: Desk, *, count: int, class_id: str = "", skip: int = 0) -> list
 
 
 def neighbours(desk: Desk, number: int, count: int = 6) -> list[tuple[int, str]]:
-    """(number, class id) of the labelled images most like this one."""
+    """(number, class id) of the labelled images most like this one.
+
+    Args:
+        desk: with answers and features.
+        number: of the image.
+        count: how many at most.
+    """
     opinion, labelled = desk.opinion, desk.labelled()
     row = opinion.rows.get(number)
     if row is None:

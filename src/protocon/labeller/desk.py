@@ -77,6 +77,14 @@ class Desk:
     ) -> Entry:
         """Write an answer about images, given by number and stamp. It is on disk when this returns.
 
+        Args:
+            do: what is said of the images.
+            images: number and stamp of each.
+            key: of this answer: a repeated one is not written twice.
+            class_id: the class, where there is one.
+            name: the class's name, as the page showed it.
+            why: why the images were shown.
+
         Raises:
             NotSavedError: it is not.
             StaleError: a number means another file than the page shows, or the class is gone.
@@ -112,7 +120,13 @@ class Desk:
             return chosen
 
     def rename(self, class_id: str, name: str, *, key: str) -> None:
-        """Give a class another name. A name that another class has is refused: that is a merge."""
+        """Give a class another name. A name that another class has is refused: that is a merge.
+
+        Args:
+            class_id: the class.
+            name: its new name.
+            key: of this act: a repeated one is not written twice.
+        """
         with self.lock:
             name = checked_name(name)
             self._need_class(class_id)
@@ -123,7 +137,13 @@ class Desk:
             self._recount()
 
     def merge(self, class_id: str, into: str, *, key: str) -> None:
-        """Make two classes one: all labels of the first are labels of the second."""
+        """Make two classes one: all labels of the first are labels of the second.
+
+        Args:
+            class_id: the class that goes.
+            into: the class that stays.
+            key: of this act: a repeated one is not written twice.
+        """
         with self.lock:
             self._need_class(class_id)
             self._need_class(into)

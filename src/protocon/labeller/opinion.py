@@ -159,7 +159,13 @@ class Thinker:
         )
 
     def neighbours(self, row: int, among: np.ndarray, count: int) -> np.ndarray:
-        """Rows of `among` most like a row, the nearest first."""
+        """Rows of `among` most like a row, the nearest first.
+
+        Args:
+            row: of the image in the features.
+            among: rows to choose from.
+            count: how many at most.
+        """
         if self.model is None or not len(among):
             return among[:count]
         units = self.model.units

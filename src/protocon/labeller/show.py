@@ -92,7 +92,13 @@ class Show:
         }
 
     def groups(self, *, class_id: str, count: int, skip: int) -> list[dict[str, Any]]:
-        """Look-alikes."""
+        """Look-alikes.
+
+        Args:
+            class_id: only those predicted to be of this class; empty for all.
+            count: how many groups at most.
+            skip: how many to pass over, for further pages.
+        """
         found = browse.groups(self.desk, count=count, class_id=class_id, skip=skip)
         return [{"class_id": g.class_id, "images": [self.shown(image) for image in g.images]} for g in found]
 

@@ -35,7 +35,13 @@ Deliver = Callable[[np.ndarray, np.ndarray], None]
 
 
 class Readable(FileImages):
-    """Files of a segment; one that cannot be decoded is grey, so that it holds nobody up."""
+    """Files of a segment; one that cannot be decoded is grey, so that it holds nobody up.
+
+    Args:
+        store: that holds the files.
+        files: which of them.
+        image_size: side of the decoded images.
+    """
 
     def __init__(self, store: FileStore, files: Sequence[FileEntry], *, image_size: int) -> None:
         facts = json.dumps([list(entry) for entry in files]).encode()

@@ -4,13 +4,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from protocon.data.labels.answers import AUDIT
 from protocon.labeller.audit_stream import audit_order, due
 from protocon.labeller.opinion import Opinion
 from protocon.labeller.photos import Photos
 
 _LEASE_SECONDS = 120.0
 _TABS = 32
-PICK, AUDIT = "pick", "audit"
+PICK = "pick"
 
 
 class Question(NamedTuple):
@@ -65,7 +66,16 @@ class Stream:
     def ahead(
         self, tab: str, opinion: Opinion, closed: Callable[[int], bool], *, questions: int, audits: int, now: int
     ) -> list[int]:
-        """Images that are likely to come after `now`, so that a page can fetch them before."""
+        """Images that are likely to come after `now`, so that a page can fetch them before.
+
+        Args:
+            tab: of the browser.
+            opinion: of the model, with its picks.
+            closed: whether an image has its answer.
+            questions: asked so far.
+            audits: asked so far to measure accuracy.
+            now: number of the image that is shown.
+        """
         found = []
         for extra in (1, 2):
             following = self._questions(

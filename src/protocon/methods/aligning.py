@@ -42,7 +42,13 @@ class ResolvedAlignment(AlignmentSettings):
 def build_alignment(
     settings: ResolvedAlignment, problem: Problem, *, kind: Literal["mean", "dual"]
 ) -> DistributionAlignment | DualAlignment:
-    """By the running mean, as published, or by a dual variable per class."""
+    """By the running mean, as published, or by a dual variable per class.
+
+    Args:
+        settings: of the method.
+        problem: sizes, and the labels that a prior may be counted from.
+        kind: which of the two.
+    """
     prior = resolve_prior(settings.class_prior, problem)
     if kind == "dual":
         return DualAlignment(problem.classes, rate=settings.alignment_rate, prior=prior)

@@ -48,7 +48,14 @@ class MethodConfig(BaseModel):
         return cls.model_validate(dict(settings))
 
     def choose(self, reasons: dict[str, str], key: str, value: object, reason: str) -> Self:
-        """The settings with this value, if the key is `auto`, and the reason written down."""
+        """The settings with this value, if the key is `auto`, and the reason written down.
+
+        Args:
+            reasons: takes the line.
+            key: of these settings.
+            value: to take where it is `auto`.
+            reason: in a few words.
+        """
         if getattr(self, key) != "auto":
             return self
         reasons[f"method.{key}"] = f"{value} ({reason})"
@@ -136,7 +143,14 @@ class Method(nn.Module):
         """Look at all features before training, where `wants_samples` says so; the same samples give the same state."""
 
     def step(self, network: Forward, teacher: Forward, batch: Batch, progress: Progress) -> Step:
-        """Losses of one batch. Reads the method's state, changes nothing."""
+        """Losses of one batch. Reads the method's state, changes nothing.
+
+        Args:
+            network: the main network, with gradient.
+            teacher: the network or copy that judges the weak views.
+            batch: this step's views.
+            progress: where training is.
+        """
         raise NotImplementedError
 
     def updates(
@@ -182,11 +196,23 @@ class Method(nn.Module):
         return {}
 
     def learning_rate(self, network: str, base: float, progress: Progress) -> float:  # noqa: ARG002
-        """The learning rate of a network in the step that comes next, from its `optim.lr`."""
+        """The learning rate of a network in the step that comes next, from its `optim.lr`.
+
+        Args:
+            network: its name.
+            base: as the settings have it.
+            progress: where training is.
+        """
         return base * fixmatch_cosine(progress)
 
     def weight_decay(self, network: str, base: float, progress: Progress) -> float:  # noqa: ARG002
-        """The same for weight decay."""
+        """The same for weight decay.
+
+        Args:
+            network: its name.
+            base: as the settings have it.
+            progress: where training is.
+        """
         return base
 
     def model(self, network: nn.Module) -> nn.Module:
@@ -228,7 +254,13 @@ class Method(nn.Module):
     def forward_views(
         self, network: Forward, teacher: Forward, batch: Batch
     ) -> tuple[Outputs, Outputs, tuple[Outputs, ...]]:
-        """Outputs of the labelled, weak and strong views; the weak ones are targets without gradient."""
+        """Outputs of the labelled, weak and strong views; the weak ones are targets without gradient.
+
+        Args:
+            network: as passed to `step`.
+            teacher: as passed to `step`.
+            batch: this step's views.
+        """
         sizes = [len(batch.labelled), *(len(view) for view in batch.strong)]
         if self.settings.joint_batchnorm and self.settings.teacher == "student":
             out = network(torch.cat([batch.labelled, *batch.strong, batch.weak]))

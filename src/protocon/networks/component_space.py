@@ -116,7 +116,13 @@ def _root(values: Tensor) -> Tensor:
 
 
 def empty_space(kind: Kind, parts: Sequence[int], components: int) -> nn.Module:
-    """A space whose buffers are still to be loaded."""
+    """A space whose buffers are still to be loaded.
+
+    Args:
+        kind: which space.
+        parts: lengths of the parts that features are made of.
+        components: how many.
+    """
     if kind == "standard":
         width = sum(parts)
         return StandardSpace(torch.zeros(width), torch.zeros(width, components))

@@ -28,7 +28,13 @@ class FrozenFeatures(nn.Module):
 
 
 def stack(backbone: Encoder, trained: Encoder, space: nn.Module) -> Encoder:
-    """One encoder of images from an encoder of images and one of components of its features."""
+    """One encoder of images from an encoder of images and one of components of its features.
+
+    Args:
+        backbone: from images to features; it stays as it is.
+        trained: from components to what the heads take.
+        space: from features to components.
+    """
     module = FrozenFeatures(backbone.module, space=space, trained=trained.module)
     return Encoder(module, trained.features, backbone.mean, backbone.std)
 

@@ -63,7 +63,14 @@ class FastModel:
     def predict_others(
         self, features: np.ndarray, labels: np.ndarray, *, classes: int | None = None, prior: np.ndarray | None = None
     ) -> np.ndarray:
-        """Class probabilities (n, C) of images that are not among the N, by the model fitted on the N."""
+        """Class probabilities (n, C) of images that are not among the N, by the model fitted on the N.
+
+        Args:
+            features: of the other images, (n, D).
+            labels: of the N, −1 where unknown.
+            classes: C; by default the largest label and one.
+            prior: class frequencies (C,), if they are known.
+        """
         prediction, mixture, linear, present = self._fit(labels, classes, prior)
         points = self.space(checked_features(features))
         probs = np.zeros((len(points), prediction.probs.shape[1]), dtype=np.float32)

@@ -84,7 +84,15 @@ def pick(
 def choose(
     features: np.ndarray, n: int, labels: np.ndarray | None, *, files: Sequence[str] | None = None, seed: int = 0
 ) -> list[PickedImage]:
-    """The picks among features (N, D) with labels (N,), −1 = unknown, and the names of their files."""
+    """The picks among features (N, D) with labels (N,), −1 = unknown, and the names of their files.
+
+    Args:
+        features: (N, D).
+        n: how many to pick.
+        labels: (N,), −1 where unknown; None for no labels.
+        files: names; numbers by default.
+        seed: decides among equals.
+    """
     picker = Picker(features, seed=seed)
     if labels is None or not (labels >= 0).any():
         found = picker.next(n)

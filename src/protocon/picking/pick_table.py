@@ -41,7 +41,13 @@ def check_free(path: Path) -> None:
 
 
 def write_table(path: Path, picks: Sequence[PickedImage], known: Sequence[KnownLabel] = ()) -> None:
-    """Write the picks, best first, and below them the labels that are there, so that one file has all of them."""
+    """Write the picks, best first, and below them the labels that are there, so that one file has all of them.
+
+    Args:
+        path: of the CSV.
+        picks: best first.
+        known: labels that are there already.
+    """
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(HEADING)

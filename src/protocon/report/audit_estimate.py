@@ -20,10 +20,8 @@ from protocon.base.atomic import write_bytes
 from protocon.errors import DataError, RunError
 from protocon.report.intervals import Z95
 from protocon.report.label_table import LabelTable, read_labels, read_names
+from protocon.runs import layout
 
-AUDIT_FILE = "audit.json"
-SHEET_FILE = "audit.csv"
-PAGE_FILE = "audit.html"
 IMAGES = 30
 """How many are drawn unless told otherwise."""
 _PSEUDO = 2
@@ -44,7 +42,13 @@ class Drawn:
 
 
 def draw_audit(run: Path, *, count: int = IMAGES, seed: int = 0) -> Drawn:
-    """Draw images without a given label at random: the same ones for the same run, seed and count."""
+    """Draw images without a given label at random: the same ones for the same run, seed and count.
+
+    Args:
+        run: its folder.
+        count: how many images.
+        seed: decides which.
+    """
     file = run / "labels.csv"
     if not file.is_file():
         raise RunError(f"{run} has no labels.csv: it is not a run folder, or its training has not finished")
@@ -151,7 +155,7 @@ def judge_audit(run: Path, drawn: Drawn, answers: dict[str, str], *, seed: int) 
 
 def keep_audit(run: Path, content: dict[str, Any]) -> None:
     """Write audit.json."""
-    write_bytes(run / AUDIT_FILE, (json.dumps(content, indent=1) + "\n").encode())
+    write_bytes(run / layout.AUDIT, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def audit_lines(content: dict[str, Any]) -> list[str]:
@@ -169,7 +173,13 @@ def audit_lines(content: dict[str, Any]) -> list[str]:
 
 
 def known_answers(names: Sequence[str], class_names: Sequence[str], answers: dict[str, str]) -> dict[str, str]:
-    """Answers with class names spelled as the run does, capitals and spaces apart."""
+    """Answers with class names spelled as the run does, capitals and spaces apart.
+
+    Args:
+        names: of the images that were drawn.
+        class_names: of the run.
+        answers: by image, as a person wrote them.
+    """
     known = {"".join(name.casefold().split()): name for name in class_names}
     return {
         name: known.get("".join(answers[name].casefold().split()), answers[name].strip())

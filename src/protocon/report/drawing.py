@@ -84,7 +84,13 @@ def short(name: str, length: int = _NAME_LENGTH) -> str:
 
 
 def lines(series: Sequence[Line], *, percent: bool, legend: bool) -> str:
-    """Curves over the epochs in one frame; shares on an axis from 0 to 100 %, anything else from 0 on."""
+    """Curves over the epochs in one frame; shares on an axis from 0 to 100 %, anything else from 0 on.
+
+    Args:
+        series: curves with their names and colours.
+        percent: whether values are shares.
+        legend: whether to name the curves in the frame.
+    """
 
     def draw(figure: Any) -> None:
         _panel(figure.add_subplot(), series, title="", percent=percent)

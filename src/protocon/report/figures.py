@@ -64,7 +64,14 @@ def _summary(series: Sequence[Line], *, shares: bool) -> str:
 
 
 def share_picture(series: Sequence[Line], *, title: str, caption: str, legend: bool | None = None) -> Picture | None:
-    """Curves of shares; None without any. A legend names them, unless there is but one."""
+    """Curves of shares; None without any. A legend names them, unless there is but one.
+
+    Args:
+        series: curves with their names and colours.
+        title: above the picture.
+        caption: below it.
+        legend: whether to name the curves; None: where there are several.
+    """
     if not series:
         return None
     source = drawing.lines(series, percent=True, legend=len(series) > 1 if legend is None else legend)

@@ -20,6 +20,12 @@ def thumbnails(images: ImageSet, names: Sequence[str], *, budget: int, side: int
     """A data URI for each name that the set has, in their order until `budget` bytes are used.
 
     It is empty for an image that cannot be read; names for which the bytes did not suffice are left out.
+
+    Args:
+        images: the set.
+        names: which of them, most important first.
+        budget: bytes for all of them.
+        side: of a thumbnail in pixels.
     """
     wanted = set(names)
     places = {name: position for position, name in enumerate(images.ids) if name in wanted}

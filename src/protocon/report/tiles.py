@@ -67,7 +67,14 @@ class Shown:
 
 
 def choose_images(record: Record, table: LabelTable, images: Images | None, budget: int) -> Shown:
-    """The images to show, with pictures as far as `budget` bytes go; beyond that, files are shown from their folder."""
+    """The images to show, with pictures as far as `budget` bytes go; beyond that, files are shown from their folder.
+
+    Args:
+        record: of the run.
+        table: its labels.
+        images: the training set; None where it cannot be read.
+        budget: bytes for pictures within the page.
+    """
     typical, apart = gallery.prototypical(table), gallery.knew_better(table)
     chosen = [g for g in (typical, apart) if g is not None]
     wrong, review = gallery.to_correct(table), gallery.to_review(table)
@@ -101,7 +108,14 @@ def choose_images(record: Record, table: LabelTable, images: Images | None, budg
 
 
 def plain_tiles(record: Record, names: Sequence[str], images: Images, budget: int) -> tuple[tuple[Tile, ...], str]:
-    """Images with their names alone, and why they have no pictures (empty if they have)."""
+    """Images with their names alone, and why they have no pictures (empty if they have).
+
+    Args:
+        record: of the run.
+        names: of the images.
+        images: the training set.
+        budget: bytes for pictures within the page.
+    """
     pictures, missing = _pictures(record, names, images, budget)
     root = _root(record)
     links = {name: "" if root is None else _address(root / name) for name in names}

@@ -209,6 +209,13 @@ def create(out: Path, name: str, config: RunConfig, split: Split, *, resolved: R
 
     It has env.json, split.json, config.yaml (as asked) and resolved.yaml (without `auto`). It is made under another
     name and renamed: a crash in between leaves nothing that looks like a run.
+
+    Args:
+        out: folder that holds run folders.
+        name: of the run folder.
+        config: as asked for.
+        split: which images are labelled.
+        resolved: the settings without `auto`.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -361,7 +361,13 @@ def build_config(
 def encoder_advice(
     *, recipe: str | None = None, settings: Mapping[str, Any] | None = None, overrides: Sequence[str] = ()
 ) -> str | None:
-    """A line for people whose images are trained on from scratch only because no encoder is installed."""
+    """A line for people whose images are trained on from scratch only because no encoder is installed.
+
+    Args:
+        recipe: name of a recipe or path of a YAML file.
+        settings: nested settings, section by section.
+        overrides: `key=value` texts.
+    """
     asked = _with_deciding(_merged(recipe, settings), overrides)
     return ADVICE if packaged.installed() is None and is_open(asked, recipe) else None
 

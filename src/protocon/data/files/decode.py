@@ -71,7 +71,15 @@ def decode_image(file: BinaryIO, *, size: int, name: str, grey: bool = False, ma
 def decode_with_facts(
     file: BinaryIO, *, size: int, name: str, grey: bool = False, max_pixels: int = MAX_PIXELS
 ) -> tuple[Tensor, ImageFacts]:
-    """The same, with what the file says of itself (dimensions before EXIF rotation)."""
+    """The same, with what the file says of itself (dimensions before EXIF rotation).
+
+    Args:
+        file: opened for reading bytes.
+        size: side of the square that comes out, in pixels.
+        name: what messages call the file.
+        grey: one channel instead of three.
+        max_pixels: a file that claims more is refused before it is decoded.
+    """
     try:
         with _open(file, name) as image:
             width, height = image.size
@@ -95,7 +103,13 @@ def decode_with_facts(
 
 
 def decode_whole(file: BinaryIO, *, side: int, name: str) -> Image.Image:
-    """The whole picture, upright, as RGB, reduced to at most `side` pixels on its longest side; never enlarged."""
+    """The whole picture, upright, as RGB, reduced to at most `side` pixels on its longest side; never enlarged.
+
+    Args:
+        file: opened for reading bytes.
+        side: most pixels on the longest side.
+        name: what messages call the file.
+    """
     try:
         with _open(file, name) as image:
             facts = ImageFacts(name, *image.size, image.mode, image.format or "")

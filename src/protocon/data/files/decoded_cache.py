@@ -17,7 +17,15 @@ _DECODER_VERSION = 1
 
 
 def cache_file(folder: Path, where: str, files: list[FileEntry], *, size: int, grey: bool) -> Path:
-    """Where the decoded images of just these files, unchanged, are kept: another file, another name."""
+    """Where the decoded images of just these files, unchanged, are kept: another file, another name.
+
+    Args:
+        folder: that holds decoded images.
+        where: the store that the files are in.
+        files: with their sizes and times, which tell whether they have changed.
+        size: side of the decoded images.
+        grey: whether they have one channel.
+    """
     digest = hashlib.sha256(f"{_DECODER_VERSION} {size} {grey} {where}".encode("utf-8", "surrogateescape"))
     for part in StringTable(entry.path for entry in files).buffers():
         digest.update(part)

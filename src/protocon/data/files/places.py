@@ -10,7 +10,13 @@ _SHOWN = 8
 
 
 def need_root(options: SourceOptions, source: str, expected: str) -> Path:
-    """The root option, or an error if it is not given or does not exist."""
+    """The root option, or an error if it is not given or does not exist.
+
+    Args:
+        options: as the user gave them.
+        source: name of the data source, for messages.
+        expected: what the root should hold, for messages.
+    """
     if options.root is None:
         raise DataError(f"Dataset {source!r} needs the option root: {expected}.")
     if not options.root.exists():
@@ -19,7 +25,13 @@ def need_root(options: SourceOptions, source: str, expected: str) -> Path:
 
 
 def open_store(root: Path, source: str, expected: str) -> FileStore:
-    """The files below a folder, or in a zip archive."""
+    """The files below a folder, or in a zip archive.
+
+    Args:
+        root: a folder, or a zip archive.
+        source: name of the data source, for messages.
+        expected: what the root should hold, for messages.
+    """
     if root.is_dir():
         return FolderStore(root)
     if root.suffix.lower() == ".zip":
@@ -28,7 +40,14 @@ def open_store(root: Path, source: str, expected: str) -> FileStore:
 
 
 def wrong_place(root: Path, source: str, expected: str, get: str = "") -> DataError:
-    """The error for a root that holds something else: what was expected, what is there, what to do."""
+    """The error for a root that holds something else: what was expected, what is there, what to do.
+
+    Args:
+        root: as given.
+        source: name of the data source.
+        expected: what the root should hold.
+        get: where to get it, if that can be said.
+    """
     text = f"Dataset {source!r}: expected in {root}: {expected}. Found: {describe(root)}."
     return DataError(f"{text} {get}" if get else text)
 

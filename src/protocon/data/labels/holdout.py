@@ -12,6 +12,11 @@ def hold_out(labels: np.ndarray, fraction: float, *, seed: int) -> tuple[np.ndar
 
     Only labelled images are held out, in proportion to their classes, and every class keeps at least one
     labelled image to train on. All unlabelled images stay in training.
+
+    Args:
+        labels: of all images, −1 where unknown, (N,).
+        fraction: of the labelled images to test on.
+        seed: decides which.
     """
     classes = int(labels.max(initial=-1)) + 1
     counts = np.bincount(labels[labels >= 0], minlength=classes)

@@ -72,6 +72,13 @@ def make_split(
     The same seed chooses the same images anywhere, and fewer a class are always among more. A fraction is
     shared out in proportion to the classes, at least one each. All others are unlabelled, whether or not
     their label is known; `include_labelled` adds the labelled ones to them.
+
+    Args:
+        images: the training set.
+        seed: decides which are chosen.
+        per_class: labelled images of each class.
+        fraction: share of the known labels that is kept.
+        include_labelled: whether the labelled images are among the unlabelled ones too.
     """
     if seed < 0:
         raise ConfigError(f"The split's seed is {seed}; it must be 0 or more.")

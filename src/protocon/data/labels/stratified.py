@@ -11,6 +11,12 @@ def shuffled_members(labels: np.ndarray, label: int, *, seed: int, purpose: int)
 
     Sorted by a hash of each position rather than by a generator: the same seed means the same images with
     every version of NumPy, and the first 4 of a class are among its first 10.
+
+    Args:
+        labels: of all images, (N,).
+        label: the class.
+        seed: decides the order.
+        purpose: what the order is for: other purposes give other orders.
     """
     members = np.flatnonzero(labels == label)
     keys = fold(fold(fold(seed, purpose), label), torch.from_numpy(members))

@@ -49,6 +49,14 @@ def evaluation_batches(
 
     Processes take consecutive parts of the set, which differ by at most one image: joined in rank order
     they are the whole set. A process may get none. `workers` read ahead if images are decoded from files.
+
+    Args:
+        images: the set.
+        batch_size: images per batch.
+        device: where batches go.
+        rank: this process's number.
+        world_size: number of processes.
+        workers: processes that read ahead; not used where images are in memory.
     """
     if batch_size < 1 or not 0 <= rank < world_size:
         raise ConfigError(

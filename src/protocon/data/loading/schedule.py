@@ -113,7 +113,13 @@ class Plan:
         return permutation(self.unlabelled, self.seed, Purpose.UNLABELLED_ORDER, epoch)
 
     def step(self, epoch: int, step: int, order: np.ndarray | None = None) -> StepPlan:
-        """Rows of this process in a step of an epoch. `order` spares computing it again."""
+        """Rows of this process in a step of an epoch. `order` spares computing it again.
+
+        Args:
+            epoch: from 0.
+            step: within the epoch, from 0.
+            order: of the epoch, from `order(epoch)`, to spare computing it again.
+        """
         if not 0 <= step < self.steps_per_epoch:
             raise IndexError(f"An epoch has {self.steps_per_epoch} steps; there is no step {step}.")
         order = self.order(epoch) if order is None else order

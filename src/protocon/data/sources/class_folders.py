@@ -67,6 +67,11 @@ def list_class_folders(name: str, store: FileStore, *, own: bool = False) -> Fil
     """Find the layout and sort every file into training, test or skipped.
 
     `own`: a user's own folders. A class without images is then left out with a warning; in a benchmark it is an error.
+
+    Args:
+        name: of the data source, for messages.
+        store: the files.
+        own: whether these are a user's own folders.
     """
     entries = store.files()
     # `train` may also be a class (trains). It is the training set if it holds folders of its own.

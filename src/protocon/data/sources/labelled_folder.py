@@ -55,6 +55,12 @@ def find_labels(
     """The labels, what messages call their file, and its path within the store if it lies there.
 
     A file that was asked for and is not where it should be may lie in the folder itself.
+
+    Args:
+        root: the folder of images.
+        store: its files.
+        options: as the user gave them; `labels` names the file.
+        finder: matches names in a label file to files.
     """
     given = options.labels
     if given is not None and given.is_file():

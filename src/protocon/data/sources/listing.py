@@ -173,7 +173,13 @@ def _usual_size(store: FileStore, files: list[FileEntry], options: SourceOptions
 
 
 def probe_size(store: FileStore, files: list[FileEntry], largest: int = 224) -> int:
-    """Median short side of up to 64 images spread over the list, at most `largest` pixels."""
+    """Median short side of up to 64 images spread over the list, at most `largest` pixels.
+
+    Args:
+        store: the files.
+        files: the images among them.
+        largest: most pixels that come out.
+    """
     step = max(1, len(files) // _PROBED)
     sides: list[int] = []
     for entry in files[::step][:_PROBED]:

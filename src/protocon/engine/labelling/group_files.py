@@ -33,7 +33,13 @@ def group_key(config: ResolvedConfig, split: Split) -> str:
 
 
 def save_group(path: Path, key: str, found: Found) -> None:
-    """Keep a group's result, with a digest by which damage is noticed."""
+    """Keep a group's result, with a digest by which damage is noticed.
+
+    Args:
+        path: of the group's file.
+        key: from `group_key`.
+        found: what the run without the group's labels says of them.
+    """
     # A float32 as a Python float and back is the same float32.
     rows = {name: column.tolist() for name, column in zip(_COLUMNS, found, strict=True)}
     path.parent.mkdir(exist_ok=True)

@@ -138,7 +138,14 @@ def without_groups(split: Split, groups: int) -> Iterator[Split]:
 
 
 def write_held_out(path: Path, labels: HeldOutLabels, images: ImageSet, threshold: float) -> None:
-    """A CSV with a row for each held-out label: where found and given differ, the given label may be a mistake."""
+    """A CSV with a row for each held-out label: where found and given differ, the given label may be a mistake.
+
+    Args:
+        path: of the CSV.
+        labels: that were held out, and what was predicted.
+        images: the training set, for names.
+        threshold: confidence from which a prediction counts as sure.
+    """
     names = images.class_names
     accepted = labels.acceptable(threshold)
     text = io.StringIO(newline="")

@@ -40,7 +40,13 @@ def write_labels(path: Path, images: ImageSet, judged: Judgement, triage: Triage
 
 
 def write_opinions(path: Path, images: ImageSet, judged: Judgement) -> None:
-    """What classifier, cluster and prototype say of every image, row by row as in labels.csv."""
+    """What classifier, cluster and prototype say of every image, row by row as in labels.csv.
+
+    Args:
+        path: of the CSV.
+        images: the training set, for names.
+        judged: every opinion of every image.
+    """
     names = _names(images)
     agreement = np.where(judged.classifier.label == judged.cluster.label, "yes", "no").astype(object)
     agreement[judged.cluster.label == NONE] = ""
@@ -59,7 +65,13 @@ def write_opinions(path: Path, images: ImageSet, judged: Judgement) -> None:
 
 
 def labels_that_look_wrong(images: ImageSet, judged: Judgement, triage: Triage) -> list[dict[str, Any]]:
-    """Given labels in doubt, in the order of the list to look at: file, given, looks_like, confidence."""
+    """Given labels in doubt, in the order of the list to look at: file, given, looks_like, confidence.
+
+    Args:
+        images: the training set, for names.
+        judged: every opinion of every image.
+        triage: what is to be done with each.
+    """
     names = _names(images)
     doubted = np.flatnonzero((judged.given != NONE) & (triage.rank > 0))
     return [

@@ -16,7 +16,13 @@ _THRESHOLD = 0.95
 
 
 def save_model(path: Path, network: nn.Module, session: Session) -> None:
-    """The trained network as the run's model file."""
+    """The trained network as the run's model file.
+
+    Args:
+        path: of the model file.
+        network: that was trained.
+        session: for the settings, the classes and what the network stands on.
+    """
     images = session.bundle.train
     content = model_bytes(network, config=session.config, class_names=images.class_names, shape=images.shape)
     write_bytes(path, content)
@@ -29,7 +35,13 @@ def triage_threshold(session: Session) -> float:
 
 
 def draw_report(folder: RunFolder, images: ImageSet, console: Console) -> None:
-    """Make report.html of a finished run. A run is not lost because its report cannot be drawn: that is a warning."""
+    """Make report.html of a finished run. A run is not lost because its report cannot be drawn: that is a warning.
+
+    Args:
+        folder: of the run.
+        images: the training set, for pictures.
+        console: for warnings.
+    """
     try:
         from protocon.report.page import build_page
 

@@ -58,6 +58,14 @@ def save_checkpoint(
 
     The file ends in a digest of itself, so that any flipped or missing byte is noticed. An older checkpoint is removed
     only once the new one is on the disk.
+
+    Args:
+        folder: of checkpoints.
+        epoch: whole epochs that are done.
+        parts: tensors by part and name.
+        facts: what else a resumed run needs, as JSON holds it.
+        epoch_step: steps of the next epoch that are done.
+        keep: how many checkpoints to keep, this one included.
     """
     tensors = {
         f"{prefix}.{name}": tensor.detach().cpu().contiguous()

@@ -112,7 +112,13 @@ def _append_classes(folder: RunFolder, session: Session, epoch: int) -> None:
 
 
 def summarise(trainer: Trainer, folder: RunFolder, seconds: float) -> dict[str, Any]:
-    """What `train --json` prints."""
+    """What `train --json` prints.
+
+    Args:
+        trainer: after the last epoch.
+        folder: of the run, with its metrics.
+        seconds: that training took.
+    """
     rows = folder.metrics()
     last = rows[-1] if rows else {}
     session = trainer.session

@@ -148,7 +148,15 @@ def _above(key: str, limit: float, text: str) -> Callable[[Row], str | None]:
 
 
 def not_finite(seen: Unchecked, bad: Sequence[str], *, epoch: int, labelled: str, unlabelled: str) -> TrainingError:
-    """The error for a step whose loss is no longer a number: which term, where, and on which images."""
+    """The error for a step whose loss is no longer a number: which term, where, and on which images.
+
+    Args:
+        seen: the step's terms, and which rows it had.
+        bad: names of the terms that are not finite.
+        epoch: from 0.
+        labelled: names of the labelled images of the step.
+        unlabelled: names of the unlabelled ones.
+    """
     values = ", ".join(f"{name} = {float(seen.terms[name])}" for name in bad)
     only_labels = set(bad) <= {"loss_x"}
     kinds = [f"labelled {labelled}"] if labelled else []

@@ -49,7 +49,13 @@ class EpochMeter:
         self._unchecked: Unchecked | None = None
 
     def add(self, step: Step, rows: dict[str, Tensor], raw: RawBatch) -> None:
-        """Take in a step's terms and the gathered rows of its global batch."""
+        """Take in a step's terms and the gathered rows of its global batch.
+
+        Args:
+            step: with its terms, of this process.
+            rows: of all processes.
+            raw: the batch, to name its images if a term is not finite.
+        """
         self.check_finite()
         self.steps += 1
         self._unchecked = Unchecked(self.steps, step.terms, raw.labelled_index, raw.index)

@@ -64,7 +64,13 @@ _ADVICE = (
 
 
 def check_same_start(epoch: int, step: int, *, device: torch.device) -> None:
-    """Stop if processes found different checkpoints: their machines do not see the same run folder."""
+    """Stop if processes found different checkpoints: their machines do not see the same run folder.
+
+    Args:
+        epoch: whole epochs that this process found.
+        step: steps of the next epoch.
+        device: where processes compare.
+    """
     places = distributed.all_gather(torch.tensor([epoch, step], device=device)).tolist()
     if any(place != places[0] for place in places):
         found = ", ".join(f"process {number}: epoch {place[0]}" for number, place in enumerate(places))

@@ -55,7 +55,14 @@ class Start:
 
 
 def find_start(folder: RunFolder, fabric: Fabric, *, checkpoint_every: int, say: Callable[[str], None]) -> Start:
-    """The newest whole checkpoint. The first process looks for it; the others load the very same."""
+    """The newest whole checkpoint. The first process looks for it; the others load the very same.
+
+    Args:
+        folder: of the run.
+        fabric: to tell the other processes.
+        checkpoint_every: epochs between checkpoints: a run that has trained for more must have one.
+        say: where damaged checkpoints are reported.
+    """
     path = ""
     if distributed.rank() == 0:
         found, damaged = newest_checkpoint(folder.checkpoints)

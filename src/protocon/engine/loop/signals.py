@@ -65,7 +65,13 @@ class StopSignals:
 
 
 def stopped(received: signal.Signals | None, place: str, run: object) -> RunStopped:
-    """What a run that was asked to stop ends with: where, what is saved, and how to resume it."""
+    """What a run that was asked to stop ends with: where, what is saved, and how to resume it.
+
+    Args:
+        received: the signal; None where another process received it.
+        place: where the run is, and what is saved.
+        run: its folder, for the command that resumes it.
+    """
     by = received.name if received else "another process"
     return RunStopped(
         f"stopped by {by} {place}. Resume with: protocon train --resume {run}",

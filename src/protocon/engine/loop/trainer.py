@@ -85,7 +85,14 @@ class Trainer:
     def train_epoch(
         self, epoch: int, display: Display, *, meter: EpochMeter, after_step: Callable[[], None] = lambda: None
     ) -> dict[str, float]:
-        """One pass over the unlabelled set, or what the meter says is left of it."""
+        """One pass over the unlabelled set, or what the meter says is left of it.
+
+        Args:
+            epoch: from 0.
+            display: shows steps as they pass.
+            meter: of this epoch; a resumed one has counted some steps already.
+            after_step: called after every step; may raise.
+        """
         self.learners.train()
         for raw in self.loader.epoch(epoch, first_step=meter.steps):
             try:
@@ -232,7 +239,14 @@ def build_trainer(session: Session, fabric: Fabric) -> Trainer:
 def train_in_memory(
     trainer: Trainer, console: Console, *, title: str, after_epoch: Callable[[], None] = lambda: None
 ) -> None:
-    """All epochs, without evaluations, checkpoints or logs."""
+    """All epochs, without evaluations, checkpoints or logs.
+
+    Args:
+        trainer: before its first step.
+        console: for the progress bar.
+        title: of the bar.
+        after_epoch: called after every epoch; may raise.
+    """
     resolved = trainer.session.resolved
     display = Display(
         console, title=title, total_epochs=resolved.total_epochs, steps_per_epoch=resolved.steps_per_epoch

@@ -93,7 +93,14 @@ def within_budget(
 
 
 def choose_epochs(speed: Speed, settled: Settled, *, budget: float, left: float) -> tuple[int, str]:
-    """How many epochs, and why; fewer than LEAST_EPOCHS with what to change."""
+    """How many epochs, and why; fewer than LEAST_EPOCHS with what to change.
+
+    Args:
+        speed: as measured.
+        settled: the run, with its usual length.
+        budget: seconds that were given.
+        left: seconds that are left of it for training.
+    """
     per_epoch = settled.resolved.steps_per_epoch
     usual = settled.resolved.total_epochs
     rounds = 1 + settled.config.run.cross_check  # each group of held-out labels takes one more

@@ -53,6 +53,11 @@ def announce(settled: Settled, console: Console, *, verbose: bool = False) -> No
     """Say what became of the files and which classes there are; in `verbose` also what `auto` chose and why.
 
     All of it is in data.json and in the report, too.
+
+    Args:
+        settled: settings, data and labels.
+        console: where it is said.
+        verbose: say every skipped file and every chosen value too.
     """
 
     def say(line: str) -> None:
@@ -99,7 +104,13 @@ def keep_record(folder: RunFolder, settled: Settled) -> None:
 
 
 def describe_data(bundle: DataBundle, split: Split, *, own: bool) -> dict[str, Any]:
-    """Every file, used or skipped; of a benchmark only how many are used, since everybody has the same."""
+    """Every file, used or skipped; of a benchmark only how many are used, since everybody has the same.
+
+    Args:
+        bundle: the data.
+        split: which images are labelled.
+        own: whether they are one's own: then every file is named.
+    """
     train, test, report = bundle.train, bundle.test, bundle.files
     names = train.class_names
     labels = {

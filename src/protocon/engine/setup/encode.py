@@ -142,7 +142,13 @@ def outline(settled: Settled) -> Inputs:
 
 
 def components(config: ResolvedConfig, encoder: FrozenEncoder, images: int) -> int:
-    """How many components there are: as asked, or all that so many images and features have."""
+    """How many components there are: as asked, or all that so many images and features have.
+
+    Args:
+        config: without `auto`.
+        encoder: for the length of its features.
+        images: in the training set.
+    """
     return min(config.network.components, encoder.features, images)
 
 
@@ -183,7 +189,13 @@ def build_frozen(config: ResolvedConfig, bundle: DataBundle) -> FrozenEncoder:
 
 
 def clean_features(settled: Settled, console: Console, device: torch.device) -> DataBundle:
-    """The data as embeddings, for classifiers that take plain rows: what a frozen encoder says of the clean images."""
+    """The data as embeddings, for classifiers that take plain rows: what a frozen encoder says of the clean images.
+
+    Args:
+        settled: settings, data and labels.
+        console: for progress.
+        device: where to compute features.
+    """
     config, bundle = settled.config, settled.bundle
     if not config.network.frozen:
         return bundle

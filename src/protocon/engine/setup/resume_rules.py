@@ -56,6 +56,11 @@ def carry_on(folder: RunFolder, asked: RunConfig, *, accept_changes: bool = Fals
 
     A value of resolved.yaml counts too where the setting is not `auto`: should a crash have come between the two files,
     they differ, and that is said rather than passed over.
+
+    Args:
+        folder: of the run.
+        asked: settings that it is resumed with.
+        accept_changes: take over those that may change.
     """
     finished = folder.finished()
     before, now = flat_settings(folder.config()), flat_settings(asked)

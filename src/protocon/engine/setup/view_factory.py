@@ -42,7 +42,13 @@ class Views:
 
 
 def build_views(config: ResolvedConfig, *, shape: tuple[int, ...], feature_std: Tensor | None) -> Views:
-    """Views for images (C, H, W), or for embeddings (D,) with their spread per feature."""
+    """Views for images (C, H, W), or for embeddings (D,) with their spread per feature.
+
+    Args:
+        config: without `auto`.
+        shape: of a sample: (C, H, W) or (D,).
+        feature_std: standard deviation of each feature of embeddings; None for ones.
+    """
     views = config.views
     if len(shape) == 1:
         spread = torch.ones(shape[0]) if feature_std is None else feature_std
