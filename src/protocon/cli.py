@@ -22,13 +22,14 @@ from protocon.commands.pick import pick
 from protocon.commands.predict import predict
 from protocon.commands.recipes import recipes
 from protocon.commands.report import report
+from protocon.commands.reproduce import reproduce
 from protocon.commands.split import split
 from protocon.commands.train import train
 from protocon.commands.usage import Command
 from protocon.errors import ProtoConError
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
-for command in (train, label, pick, demo, compare, evaluate, predict, report, audit, export, split, recipes):
+for command in (train, label, pick, demo, compare, evaluate, predict, report, audit, export, split, recipes, reproduce):
     app.command(cls=Command)(command)
 app.add_typer(data, name="data")
 app.add_typer(claims, name="claims")

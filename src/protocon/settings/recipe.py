@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from protocon.errors import ConfigError, unknown_name
+from protocon.paper.cells import paper_cells
 
 _MAX_DEPTH = 20
 _MAX_TEXT = 2**20
@@ -32,11 +33,13 @@ def recipe_title(name: str) -> str:
 
 
 def read_recipe(name: str) -> dict[str, Any]:
-    """Settings of a recipe by its name, or of any YAML file by its path.
+    """Settings of a recipe by its name, of a cell of the paper's tables, or of any YAML file by its path.
 
     `extends: NAME` in it starts from that recipe.
     """
-    if name.endswith((".yaml", ".yml")):
+    if name in paper_cells():
+        values = paper_cells()[name].recipe()
+    elif name.endswith((".yaml", ".yml")):
         path = Path(name)
         if not path.is_file():
             raise ConfigError(f"config file {name} does not exist")

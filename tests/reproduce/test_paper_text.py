@@ -1,0 +1,83 @@
+"""Every hyper-parameter that the paper states is the one of the recipes that it is stated for."""
+
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+
+from protocon.methods import METHODS
+from protocon.paper.cells import PaperCell, paper_cells
+from protocon.paper.columns import COLUMNS
+from protocon.paper.datasets import SIZES
+from protocon.paper.rows import PRETRAINED
+from protocon.settings.config import build_config, flat_settings
+from tests.reproduce.paper_text import STATED, Stated
+
+CELLS = [cell for cell in paper_cells().values() if cell.method.method in METHODS]
+DELTAS = {
+    "table1": (1.20, 0.60, 0.51, 0.33, 1.36, -0.24, 1.78, 4.78),
+    "table2": (4.75, 4.22, 3.01, 8.60, 7.93, 6.90),
+    "table3": (2.2, 0.7, -2.0),
+    "moderate": (0.87, 0.75, 2.43, 1.67),
+}
+"""The last rows of the tables, 'delta against best baseline'."""
+
+
+@pytest.fixture(scope="module")
+def settings() -> dict[str, dict[str, Any]]:
+    return {cell.name: flat_settings(build_config(recipe=cell.name)) for cell in CELLS}
+
+
+def about(stated: Stated, cell: PaperCell) -> bool:
+    """Whether a statement is about a cell. Methods with schedules of their own follow their own papers."""
+    named = any(fnmatchcase(cell.name, pattern) for pattern in stated.cells)
+    otherwise = any(fnmatchcase(cell.name, pattern) for pattern in stated.but)
+    method = stated.method in (None, cell.method.method) and cell.method.method not in PRETRAINED
+    return named and method and not otherwise
+
+
+@pytest.mark.parametrize("stated", STATED, ids=lambda stated: f"{stated.place}: {stated.words} {stated.settings}")
+def test_a_stated_hyper_parameter_is_that_of_the_recipes(stated: Stated, settings: dict[str, dict[str, Any]]) -> None:
+    cells = [cell for cell in CELLS if about(stated, cell)]
+    assert cells
+    for cell in cells:
+        own = settings[cell.name]
+        for key, value in stated.settings.items():
+            if key not in own:  # supervised has no threshold
+                assert cell.method.method == "supervised", (cell.name, key)
+                continue
+            assert own[key] == value, (cell.name, key)
+
+
+def test_the_figures_give_the_papers_own_last_rows() -> None:
+    for table, deltas in DELTAS.items():
+        cells = [cell for cell in paper_cells().values() if cell.table == table]
+        for column, delta in zip(dict.fromkeys(cell.column for cell in cells), deltas, strict=True):
+            known = {cell.row: cell.reported[0] for cell in cells if cell.column == column and cell.reported}
+            ours = max(value for row, value in known.items() if row.startswith("protocon"))
+            best = max(value for row, value in known.items() if not row.startswith("protocon"))
+            assert ours - best == pytest.approx(delta, abs=0.005), (table, column)
+
+
+def test_there_is_a_recipe_for_every_cell_and_it_lists_only_what_differs() -> None:
+    assert len(paper_cells()) == 6 * 8 + 4 * 6 + 14 * 3 + 3 * 4 + 10
+    for cell in paper_cells().values():
+        parent = flat_settings(build_config(recipe=cell.setting.parent))
+        if cell.method.method != "protocon":
+            continue  # the settings of another method have nothing in the parent to differ from
+        listed = {
+            f"{section}.{key}": value
+            for section, content in cell.recipe().items()
+            if isinstance(content, dict)
+            for key, value in content.items()
+        }
+        assert all(parent[key] != value for key, value in listed.items()), cell.name
+
+
+def test_labels_of_a_column_are_labels_per_class_times_classes_or_the_percentage() -> None:
+    for name, column in COLUMNS.items():
+        size, data = SIZES[column.data], column.settings["data"]
+        if "labels_per_class" in data:
+            assert column.labels == data["labels_per_class"] * size.classes == int(name.rpartition("-")[2])
+        else:
+            assert column.labels == round(size.train * data["labels_percent"] / 100)

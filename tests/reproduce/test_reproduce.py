@@ -1,0 +1,120 @@
+"""Cells of the paper's tables, run for two steps on small data of the right layout; killed, resumed, tabulated."""
+
+import json
+import multiprocessing
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from protocon.errors import ConfigError
+from protocon.methods import METHODS
+from protocon.paper.cells import paper_cells
+from protocon.reproduce.progress_table import Measured
+from protocon.reproduce.runner import Reproduction
+from tests.engine.layouts import LAYOUTS
+
+QUICK = ("report=false", "tensorboard=false", "batch_size=16", "mu=7", "epochs=auto", "total_steps=2")
+SMALL = ("network.encoder=wrn-10-1",)
+"""A WRN-28-8, and a ResNet-50 at 224 pixels, would take minutes for two steps; CIFAR-10's WRN-28-2 is the recipe's."""
+OURS = ("method.neighbours=5",)
+"""The paper's n = 250 needs more images than these sets have."""
+CASES = {
+    "table1/cifar10-40/protocon": OURS,
+    "table1/cifar100-200/comatch": SMALL,
+    "table1/mini-imagenet-400/simmatch": (*SMALL, "data.image_size=16"),
+    "table2/sketch-690/debiaspl": (*SMALL, "data.image_size=16"),
+    "table3/imagenet-1/protocon-eman": (*SMALL, *OURS, "data.image_size=16", "data.workers=1"),
+    "moderate/mini-imagenet-2500/fixmatch": (*SMALL, "data.image_size=16", "data.labels_per_class=4"),
+    "ablations/cifar10-80/no-lc-lp": (*SMALL, *OURS),
+}
+"""One cell of each table and data set, and what is changed for small data."""
+
+
+def reproduction(cell: str, folder: Path, *changes: str, seeds: int = 1) -> Reproduction:
+    table, column, row = cell.split("/")
+    data = paper_cells()[cell].setting.parent.removeprefix("paper-")
+    root = folder / "data"
+    if not root.exists():
+        root.mkdir(parents=True)
+        LAYOUTS[data][1](root)
+    return Reproduction(
+        table, folder / "out", cells=[f"{column}/{row}"], roots={data: root}, seeds=seeds, overrides=[*QUICK, *changes]
+    )
+
+
+@pytest.mark.parametrize("cell", CASES)
+def test_a_recipe_runs_two_steps_on_data_of_its_layout(
+    cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = reproduction(cell, tmp_path, *CASES[cell])
+    if paper_cells()[cell].method.weights is not None:  # what is tested is the recipe, not the pre-training
+        monkeypatch.setattr(Reproduction, "_hindrance", lambda _self, _cell: None)
+    (found,) = wanted.run(Console(quiet=True))
+    assert found.state == "finished"
+    run = tmp_path / "out" / "cells" / f"{paper_cells()[cell].column}-{paper_cells()[cell].row}-seed0"
+    result = json.loads((run / "result.json").read_text())
+    assert result["steps"] == 2
+    assert result["method"] == paper_cells()[cell].method.method
+    text = (tmp_path / "out" / "table.md").read_text()
+    assert "Not the paper's recipes" in text
+    assert f"| {cell} |" in text
+
+
+def test_a_killed_reproduction_continues_and_gives_the_same_table(tmp_path: Path) -> None:
+    cell = "table1/cifar10-20/protocon"
+    changes = (*SMALL, *OURS, "data.image_size=8", "total_steps=8")
+
+    def run(name: str) -> bytes:
+        reproduction(cell, tmp_path / name, *changes, seeds=2).run(Console(quiet=True))
+        return (tmp_path / name / "out" / "table.json").read_bytes()
+
+    def begun() -> bool:
+        second = tmp_path / "killed/out/cells/cifar10-20-protocon-seed1/metrics.jsonl"
+        return second.is_file() and len(second.read_text().splitlines()) >= 3
+
+    child = multiprocessing.get_context("fork").Process(target=run, args=("killed",))
+    child.start()
+    end = time.monotonic() + 200
+    while not begun():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+    assert child.pid is not None
+    os.kill(child.pid, signal.SIGKILL)
+    child.join()
+    partial = json.loads((tmp_path / "killed/out/table.json").read_text())["cells"][0]
+    assert (partial["n"], partial["within"], partial["state"]) == (1, None, "1 of 2 runs")
+    whole = run("whole")
+    assert run("killed") == whole
+    content = json.loads(whole)["cells"][0]
+    assert (content["n"], content["paper"], content["paper_spread"]) == (2, 90.51, 4.02)
+    assert content["difference"] == pytest.approx(content["mean"] - 90.51)
+    assert content["within"] is False
+
+
+def test_cells_that_cannot_be_run_say_why_and_the_others_are_not_held_up(tmp_path: Path) -> None:
+    found = Reproduction("table3", tmp_path).run(Console(quiet=True))
+    states = {one.cell.name: one.state for one in found}
+    assert len(states) == 42
+    assert states["table3/imagenet-1/protocon"] == "needs the data (--root imagenet=FOLDER)"
+    assert "MoCo" in states["table3/imagenet-1/protocon-eman"]
+    for name, state in states.items():
+        if paper_cells()[name].method.method not in METHODS:
+            assert state.startswith("not available")
+
+
+def test_a_wrong_cell_or_table_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean cifar10-40/protocon"):
+        Reproduction("table1", tmp_path, cells=["cifar10-41/protocon"]).chosen()
+    with pytest.raises(ConfigError, match="table1"):
+        Reproduction("tabel1", tmp_path).chosen()
+    assert len(Reproduction("table1", tmp_path, cells=["cifar10-*/*"]).chosen()) == 18
+
+
+@pytest.mark.parametrize(("measured", "within"), [((94.0, 96.0), True), ((90.0, 92.0), False), ((95.0,), None)])
+def test_within_is_told_when_all_runs_are_there(measured: tuple[float, ...], within: bool | None) -> None:
+    cell = paper_cells()["table1/cifar10-40/protocon"]  # 95.20 ± 1.8
+    assert Measured(cell, dict(enumerate(measured)), seeds=2).content()["within"] is within
