@@ -1,22 +1,27 @@
 """Kill real runs 200 times, resume each, and compare every bit of the end with runs that were left alone.
 
     python -m benchmarks.kills
+    python -m benchmarks.kills --kills 50 --photos photos/ --labels labels.csv
 
-Half of the kills come at random times, half just before a chosen step or file operation (flush, rename, removal).
+Half of the kills come at random times, half just before a chosen step or file operation (flush, rename, removal). The
+second form kills `protocon train photos/ --labels labels.csv` instead, with the installed encoder, at random times from
+the first moment to the report; every run has a feature cache of its own, so that features are computed again.
 Prints one JSON object.
 """
 
 import argparse
 import json
 import signal
+import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from protocon.methods import METHODS
 from tests.engine.kills import SMALL_DIGITS, Command, assert_same_run, embeddings, moments, where, whole
-from tests.engine.zygote import Zygote
+from tests.engine.zygote import Ended, Zygote
 
 
 def by_time(zygote: Zygote, folder: Path, kills: int) -> dict[str, Any]:
@@ -76,11 +81,74 @@ def by_event(zygote: Zygote, folder: Path, kills: int) -> dict[str, Any]:
     return {"kills": sum(counts.values()), "kills_by_method": counts, "runs_finished_and_identical": finished}
 
 
+def on_photos(zygote: Zygote, folder: Path, kills: int, photos: Path, labels: Path) -> dict[str, Any]:
+    """The README's run on a folder of photographs, killed at random times."""
+
+    def run(out: Path, after: float | None) -> Ended:
+        options = ("--out", str(out), "--name", "run", "--resume", "auto", "--json", "checkpoint_minutes=0.002")
+        command = ("train", str(photos), "--labels", str(labels), *options)
+        return zygote.run(*command, after=after, cache=out / "cache")
+
+    began = time.monotonic()
+    ended = run(folder / "whole", None)
+    if ended.code != 0:
+        raise RuntimeError(ended.output)
+    seconds = time.monotonic() - began
+    stages: Counter[str] = Counter()
+    finished, chance, out = 0, moments(seed=13), folder / "run-0"
+    while True:
+        left = kills - stages.total()
+        ended = run(out, next(chance) * seconds if left > 0 else None)
+        if ended.code == -signal.SIGKILL:
+            stages[stage(out / "run")] += 1
+            print(f"{stages.total()} kills: {dict(stages)}, {finished} finished", file=sys.stderr, flush=True)
+            continue
+        if ended.code != 0:
+            raise RuntimeError(ended.output)
+        assert_same_run(folder / "whole" / "run", out / "run")
+        ours, theirs = ((place / "run" / "cross_check.csv").read_bytes() for place in (folder / "whole", out))
+        assert ours == theirs
+        finished += 1
+        if left <= 0:
+            break
+        out = folder / f"run-{finished}"
+    return {
+        "kills": stages.total(),
+        "differences": 0,  # any would have stopped this with an error
+        "kills_by_stage": dict(stages),
+        "runs_finished_and_identical": finished,
+        "images": len(json.loads((out / "run" / "data.json").read_text())["used"]["unlabelled"]),
+        "seconds_of_a_run": round(seconds),
+    }
+
+
+def stage(run: Path) -> str:
+    """Which stage a killed run was in, by the files that it has."""
+    if not (run / "split.json").is_file():
+        return "reading the images"
+    if not any((run / "checkpoints").glob("*")):
+        return "features"
+    if not (run / "model.safetensors").is_file():
+        return "training"
+    if not (run / "result.json").is_file():
+        return "held-out labels"
+    return "report" if not (run / "report.html").is_file() else "after the report"
+
+
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
-    kills = parser.parse_args().kills
+    parser.add_argument("--photos", type=Path, help="A folder of images: kill runs on it instead.")
+    parser.add_argument("--labels", type=Path, help="Labels of some of them.")
+    options = parser.parse_args()
+    kills = options.kills
+    if options.photos is not None:
+        labels = (options.labels or options.photos / "labels.csv").resolve()
+        with tempfile.TemporaryDirectory() as name, Zygote(Path(name) / "log") as zygote:
+            zygote.run("recipes")
+            print(json.dumps(on_photos(zygote, Path(name), kills, options.photos.resolve(), labels), indent=2))
+        return
     with tempfile.TemporaryDirectory() as name, Zygote(Path(name) / "log") as zygote:
         zygote.run("recipes")
         timed = by_time(zygote, Path(name) / "time", kills - kills // 2)

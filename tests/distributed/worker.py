@@ -19,6 +19,7 @@ from protocon.engine.loop.trainer import Trainer
 from protocon.errors import TrainingError
 from protocon.runs.predict_set import predict_set
 from protocon.types import Outputs
+from tests.distributed import photos
 from tests.distributed.cases import CASES, NORMS, STEPS_PER_EPOCH, arguments_of, config_of, double, train
 from tests.distributed.norms import as_slice, layers
 from tests.distributed.stopping import before_step
@@ -121,7 +122,13 @@ def hanging(data: Path, out: Path) -> None:
         protocon()
 
 
-PARTS = {"together": together, "killed": killed, "hanging": hanging}
+PARTS = {
+    "together": together,
+    "killed": killed,
+    "hanging": hanging,
+    "photos": photos.together,
+    "photos killed": photos.killed_among_features,
+}
 
 
 def main() -> None:

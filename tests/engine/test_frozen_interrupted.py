@@ -165,7 +165,7 @@ def test_finished_groups_are_not_repeated_but_damaged_or_outdated_ones_are(
     assert (tmp_path / "run" / "cross_check.csv").read_bytes() == (whole / "cross_check.csv").read_bytes()
 
 
-def test_a_signal_while_features_are_computed_or_labels_held_out_says_how_to_resume(
+def test_a_signal_at_any_stage_says_what_is_kept_and_how_to_resume(
     run: Run, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def signalling(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -177,6 +177,7 @@ def test_a_signal_while_features_are_computed_or_labels_held_out_says_how_to_res
 
     for owner, name, kept in (
         (FeatureTable, "write", "in the cache"),
+        (Trainer, "train_step", "all of it is saved"),
         (cross_check, "train_in_memory", "the model, its labels and the groups before this one are saved"),
     ):
         with monkeypatch.context() as patch:

@@ -1,0 +1,75 @@
+"""Photographs with the installed encoder in two processes: features, training, held-out labels, stops and kills."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.distributed import photos
+from tests.distributed.launch import torchrun
+from tests.distributed.test_lost_process import PATIENT
+from tests.distributed.test_one_process_or_two import assert_same_run
+from tests.engine.kills import assert_same_run as assert_same_bits
+from tests.engine.photos import IMAGES, LABELS, make_photos
+
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("photos")
+    make_photos(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def alone(place: Path) -> Path:
+    """The run of one process."""
+    photos.train(place, place / "one", "run")
+    return place / "one" / "run"
+
+
+@pytest.fixture(scope="module")
+def together(place: Path) -> Path:
+    """Where two processes left their runs."""
+    job = torchrun("photos", place, place)
+    assert job.code == 0, job.text
+    return place
+
+
+def test_two_processes_end_as_one_does(alone: Path, together: Path) -> None:
+    assert_same_run(alone, together / "whole", tolerance=1e-9)
+    for name in ("labels.csv", "cross_check.csv"):
+        assert (alone / name).read_text() == (together / "whole" / name).read_text(), name
+    result = json.loads((together / "whole" / "result.json").read_text())
+    assert (result["method"], result["labelled"], result["unlabelled"]) == ("protocon-frozen", LABELS, IMAGES - LABELS)
+
+
+def test_features_are_computed_by_both_and_each_chunk_once(together: Path) -> None:
+    (table,) = (together / "cache of whole").rglob("chunks.jsonl")
+    chunks = [json.loads(line)["chunk"] for line in table.read_text().splitlines() if line]
+    assert sorted(chunks) == list(range(IMAGES // photos.CHUNK))
+
+
+@pytest.mark.parametrize(
+    ("stage", "kept"), [("training", "all of it is saved"), ("held-out", "groups before this one")]
+)
+def test_a_signal_to_one_stops_both_and_they_resume_to_the_bit(stage: str, kept: str, together: Path) -> None:
+    said = [(together / f"{stage}-{rank}.txt").read_text() for rank in (0, 1)]
+    assert "another process" in said[0]
+    assert "SIGTERM" in said[1]
+    assert all(kept in text for text in said)
+    assert_same_bits(together / "whole", together / stage)
+    assert (together / stage / "cross_check.csv").read_bytes() == (together / "whole" / "cross_check.csv").read_bytes()
+
+
+def test_a_process_killed_among_features_ends_the_job_and_one_process_resumes(
+    alone: Path, place: Path, tmp_path: Path
+) -> None:
+    job = torchrun("photos killed", place, tmp_path, PATIENT)
+    assert job.code != 0
+    assert "process 0 of 2 cannot reach the others" in job.text
+    (table,) = (tmp_path / "cache of run").rglob("chunks.jsonl")
+    assert 0 < table.read_text().count("sha256") < IMAGES // photos.CHUNK
+    photos.train(place, tmp_path, "run", resume=True)
+    assert_same_bits(alone, tmp_path / "run")
