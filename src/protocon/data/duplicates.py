@@ -74,7 +74,7 @@ def find_duplicates(
                 groups[key].append(Copy(images.ids[int(position)], part, _label(images, int(position))))
             done += len(index)
             if progress is not None:
-                progress("comparing", done, total)
+                progress("comparing images", done, total)
     shape = bundle.train.shape
     seen = "same numbers" if len(shape) == 1 else f"same at {shape[-1]} × {shape[-2]} pixels"
     return [

@@ -13,6 +13,7 @@ import torch
 from rich.console import Console
 
 from protocon.data.imageset import UNKNOWN, DataBundle
+from protocon.engine.loop.display import Display
 from protocon.engine.loop.trainer import Trainer, build_trainer, train_in_memory
 from protocon.engine.planning.budget import within_budget
 from protocon.engine.setup.encode import encode
@@ -52,7 +53,15 @@ def train_on(config: RunConfig, bundle: DataBundle, console: Console) -> Fitted:
         settled = within_budget(config, settle(config, bundle), fabric, console, started=started)
         session = build(settled, encode(settled, console, fabric.device))
         trainer = build_trainer(session, fabric)
-        train_in_memory(trainer, console, title=f"{bundle.train.name} · {config.method_name}")
+        resolved = session.resolved
+        display = Display(
+            console,
+            title=f"{bundle.train.name} · {config.method_name}",
+            total_epochs=resolved.total_epochs,
+            steps_per_epoch=resolved.steps_per_epoch,
+        )
+        with display:
+            train_in_memory(trainer, display)
         averaged = trainer.evaluated
         distributions = _distributions(trainer)
         network = cast(Network, session.complete(averaged).cpu().eval().requires_grad_(False))

@@ -112,7 +112,8 @@ def fill(
     *,
     seed: int,
     chunks: Sequence[int],
-    done: Callable[[int], None],
+    done: Callable[[int], None] = lambda _: None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Compute chunks of a table.
 
@@ -126,7 +127,8 @@ def fill(
         views: in the table's order.
         seed: of the views' draws.
         chunks: which ones.
-        done: told after each chunk how many images it had.
+        done: told after each chunk how many images it had; may raise.
+        progress: told how many more images are computed.
     """
     if not chunks:
         return
@@ -151,8 +153,11 @@ def fill(
             pixels, keys = coming.result()
             if following is not None:  # decoded while the encoder is at work
                 coming = reader.submit(read, following)
-            parts = pool.map(compute, torch.split(pixels, _BATCH), torch.split(keys, _BATCH))
-            table.write(number, _narrowed(np.concatenate(list(parts)), table.dtype, encoder.name))
+            parts = []
+            for part in pool.map(compute, torch.split(pixels, _BATCH), torch.split(keys, _BATCH)):
+                parts.append(part)
+                progress(len(part))
+            table.write(number, _narrowed(np.concatenate(parts), table.dtype, encoder.name))
             done(len(pixels))
 
 

@@ -113,7 +113,7 @@ class Decoder:
             if isinstance(found, ImageFacts) and self.options.bad_files == "skip":
                 self.facts.append(found)
             if self.options.progress is not None:
-                self.options.progress("decoding", done, len(members.files))
+                self.options.progress("reading images", done, len(members.files))
         return errors
 
     def _each(self, decode: Callable[[int], ImageFacts | str], members: Members) -> Iterator[ImageFacts | str]:

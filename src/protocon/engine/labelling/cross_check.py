@@ -4,6 +4,7 @@ The labels are dealt into a few groups. For each group the run is repeated as if
 it then says of those images is compared with what the person had said. That is cheap where only heads are trained.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -16,6 +17,7 @@ from protocon.engine.labelling.group_files import Found, group_key, load_group, 
 from protocon.engine.labelling.held_out import HeldOutLabels, without_groups
 from protocon.engine.labelling.judgement import judge
 from protocon.engine.labelling.triage import disputes
+from protocon.engine.loop.display import Display
 from protocon.engine.loop.signals import StopSignals
 from protocon.engine.loop.trainer import build_trainer, train_in_memory
 from protocon.engine.setup.session import Session, build, settle
@@ -45,15 +47,7 @@ def hold_out(
     splits = held_out_splits(session)
     if not splits:
         return None
-    parts: list[Found] = []
-    for number, split in enumerate(splits, start=1):
-        file, key = folder.held_out / f"group-{number:02d}.json", group_key(session.config, split)
-        kept = fabric.broadcast(load_group(file, key) if distributed.rank() == 0 else None, src=0)
-        if kept is None:
-            kept = _found(session, split, fabric, console, signals, folder, f"held-out labels {number}/{len(splits)}")
-            if distributed.rank() == 0:
-                save_group(file, key, kept)
-        parts.append(kept)
+    parts = _all_found(session, splits, fabric, folder, console, signals)
     rows = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
     order = np.argsort(rows[0], kind="stable")
     position, given, found, confidence, undisputed = (column[order] for column in rows)
@@ -61,26 +55,56 @@ def hold_out(
     return HeldOutLabels(len(splits), position, given, found, confidence, undisputed, left_out)
 
 
+def _all_found(
+    session: Session, splits: list[Split], fabric: Fabric, folder: RunFolder, console: Console, signals: StopSignals
+) -> list[Found]:
+    """What is found at the images of each group: as an earlier process kept it, or by a run without their labels."""
+    epochs = session.resolved.total_epochs
+    files = [folder.held_out / f"group-{number:02d}.json" for number in range(1, len(splits) + 1)]
+    keys = [group_key(session.config, split) for split in splits]
+    parts: list[Found | None] = [
+        fabric.broadcast(load_group(file, key) if distributed.rank() == 0 else None, src=0)
+        for file, key in zip(files, keys, strict=True)
+    ]
+    display = Display(
+        console,
+        title="checking your labels",
+        total_epochs=len(splits) * epochs,
+        steps_per_epoch=session.resolved.steps_per_epoch,
+        details=False,
+    )
+    done = epochs * sum(part is not None for part in parts)
+    display.begin(done)
+    with display:
+        for number, split in enumerate(splits):
+            if parts[number] is None:
+                stop = partial(
+                    signals.stop_if_asked,
+                    fabric.device,
+                    during=f"the check of your labels, group {number + 1} of {len(splits)}",
+                    kept="the model, its labels and the groups before this one are saved",
+                    resume=str(folder.path),
+                )
+                found = _found(session, split, fabric, display, before=done, after_epoch=stop)
+                if distributed.rank() == 0:
+                    save_group(files[number], keys[number], found)
+                parts[number], done = found, done + epochs
+    return [part for part in parts if part is not None]
+
+
 def _found(
     whole: Session,
     split: Split,
     fabric: Fabric,
-    console: Console,
-    signals: StopSignals,
-    folder: RunFolder,
-    title: str,
+    display: Display,
+    *,
+    before: int,
+    after_epoch: Callable[[], None],
 ) -> Found:
     """Train without a group of labels, and say what is found at their images."""
     session = build(settle(whole.config, whole.bundle, split=split), whole.inputs)
     trainer = build_trainer(session, fabric)
-    stop = partial(
-        signals.stop_if_asked,
-        fabric.device,
-        during=title,
-        kept="the model, its labels and the groups before this one are saved",
-        resume=str(folder.path),
-    )
-    train_in_memory(trainer, console, title=title, after_epoch=stop)
+    train_in_memory(trainer, display, before=before, after_epoch=after_epoch)
     model = trainer.evaluated
     judged = judge(session, lambda images: trainer.predict(model, images))
     position = np.setdiff1d(whole.split.labelled, split.labelled)

@@ -1,91 +1,70 @@
-"""Progress of a run on the terminal: live bars where there is one, a line now and then where not."""
+"""Progress of training: one live bar where something can be drawn over, a line now and then where not."""
 
-import time
 from collections.abc import Mapping
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Column
 
-_QUIET_SECONDS = 10.0
-_LIVE_SECONDS = 0.25
+from protocon.base.stage_bar import StageBar
+
 _LOSSES = {"loss_x": "Lx", "loss_u": "Lu", "loss_p": "Lp", "loss_c": "Lc"}
 _SHARES = {"retention": "kept", "agreement": "agree"}
 
 
 class Display:
-    """Bars for epochs and steps; on a file or pipe, one line at most every ten seconds.
+    """A bar over all steps of all epochs; in a file or a pipe, a line at most every ten seconds.
 
     Args:
         console: where to draw (standard error).
         title: what is being done.
-        total_epochs: length of the upper bar.
-        steps_per_epoch: length of the lower one.
+        total_epochs: of the stage; several runs may share it.
+        steps_per_epoch: of each.
+        details: show losses and clusters beside the bar, for those who know what they are.
     """
 
-    def __init__(self, console: Console, *, title: str, total_epochs: int, steps_per_epoch: int) -> None:
+    def __init__(
+        self, console: Console, *, title: str, total_epochs: int, steps_per_epoch: int, details: bool = True
+    ) -> None:
         self.console = console
         self.title = title
         self.total_epochs = total_epochs
-        self.live = console.is_terminal
-        self._drawn = 0.0
-        self._bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=16, table_column=Column(min_width=8)),
-            MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=7)),
-            TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
-            TextColumn("eta"),
-            TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
-            # Takes what is left of the line; the numbers before it are never squeezed.
-            TextColumn("{task.fields[note]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
-            console=console,
-            expand=True,
-            disable=not self.live,
-        )
-        self._epochs: TaskID = self._bars.add_task(title, total=total_epochs, note="")
-        self._steps: TaskID = self._bars.add_task("  step", total=steps_per_epoch, note="")
+        self._steps = steps_per_epoch
+        self._details = details
+        self._epoch = 0
+        self._bar = StageBar(console, title=title, total=total_epochs * steps_per_epoch)
 
     def __enter__(self) -> "Display":
-        self._bars.start()
+        self._bar.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bars.stop()
+        self._bar.__exit__(kind, error, trace)
 
     def begin(self, epoch: int) -> None:
         """Start at an epoch: where a resumed run continues."""
-        self._bars.update(self._epochs, completed=epoch)
+        self._epoch = epoch
+        self._bar.begin(epoch * self._steps)
 
     def wants_step(self) -> bool:
         """Whether it is time to draw again; asking first saves reading numbers off the device."""
-        return self.live and time.monotonic() - self._drawn > _LIVE_SECONDS
+        return self._bar.wants_drawing()
 
     def step(self, done: int, terms: Mapping[str, float]) -> None:
         """Draw the progress within an epoch."""
-        self._drawn = time.monotonic()
-        self._bars.update(self._steps, completed=done, note=_terms_note(terms))
+        self._bar.update(self._epoch * self._steps + done, _terms_note(terms) if self._details else None)
 
     def epoch(self, done: int, row: Mapping[str, float]) -> None:
         """Draw or print the end of an epoch."""
+        self._epoch = done
         note = _epoch_note(row)
-        self._bars.update(self._epochs, completed=done, note=note)
-        if not self.live and (done == self.total_epochs or time.monotonic() - self._drawn > _QUIET_SECONDS):
-            self._drawn = time.monotonic()
-            self.say(f"{self.title}: epoch {done}/{self.total_epochs}  {note}  {_terms_note(row)}")
+        self._bar.update(done * self._steps, note if self._details else None)
+        if self._bar.wants_line() or (not self._bar.live and done == self.total_epochs):
+            self._bar.line(f"{self.title}: epoch {done}/{self.total_epochs}  {note}  {_terms_note(row)}".rstrip())
 
     def say(self, text: str) -> None:
-        """Print a line above the bars."""
+        """Print a line above the bar."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 

@@ -12,6 +12,7 @@ from lightning_fabric import Fabric
 from rich.console import Console
 
 from protocon.base import distributed
+from protocon.data.registry import OWN
 from protocon.engine.loop.class_stats import class_row
 from protocon.engine.loop.display import Display
 from protocon.engine.loop.guards import Guards, stopped_row
@@ -40,11 +41,13 @@ def train_run(
     started = time.monotonic()
     trainer = build_trainer(session, fabric)
     config, resolved = session.config, session.resolved
+    own = config.data.name in OWN  # whoever runs a benchmark knows what losses are
     display = Display(
         console,
-        title=f"{config.data.name} · {config.method_name}",
+        title="training" if own else f"{config.data.name} · {config.method_name}",
         total_epochs=resolved.total_epochs,
         steps_per_epoch=resolved.steps_per_epoch,
+        details=not own,
     )
     start = find_start(folder, fabric, checkpoint_every=config.run.checkpoint_every, say=display.say)
     if start.checkpoint is not None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from lightning_fabric import Fabric
-from rich.console import Console
 from torch import Tensor, nn
 
 from protocon.base import distributed
@@ -237,21 +236,17 @@ def build_trainer(session: Session, fabric: Fabric) -> Trainer:
 
 
 def train_in_memory(
-    trainer: Trainer, console: Console, *, title: str, after_epoch: Callable[[], None] = lambda: None
+    trainer: Trainer, display: Display, *, before: int = 0, after_epoch: Callable[[], None] = lambda: None
 ) -> None:
     """All epochs, without evaluations, checkpoints or logs.
 
     Args:
         trainer: before its first step.
-        console: for the progress bar.
-        title: of the bar.
-        after_epoch: called after every epoch; may raise.
+        display: for progress.
+        before: epochs of other runs that the same display has shown.
+        after_epoch: called after each; may raise.
     """
-    resolved = trainer.session.resolved
-    display = Display(
-        console, title=title, total_epochs=resolved.total_epochs, steps_per_epoch=resolved.steps_per_epoch
-    )
-    with display:
-        for epoch in range(resolved.total_epochs):
-            display.epoch(epoch + 1, trainer.train_epoch(epoch, display, meter=trainer.meter(epoch)))
-            after_epoch()
+    for epoch in range(trainer.session.resolved.total_epochs):
+        row = trainer.train_epoch(epoch, display, meter=trainer.meter(epoch))
+        display.epoch(before + epoch + 1, row)
+        after_epoch()

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from protocon.base.atomic import write_bytes
+from protocon.base.stage_bar import StageBar
 from protocon.data.files.file_report import FileReport
 from protocon.data.files.names import shown
 from protocon.data.imageset import UNKNOWN, DataBundle
@@ -27,24 +27,18 @@ _WORTH_A_BAR = 200
 
 @contextmanager
 def bar(console: Console) -> Iterator[Tell]:
-    """A progress bar for anything that takes long enough; nothing where there is no terminal."""
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=16),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
-        tasks: dict[tuple[str, int], Any] = {}
+    """A live bar for anything that takes long enough, gone when it is done; nothing in a file or a pipe."""
+    with ExitStack() as stack:
+        bars: dict[tuple[str, int], StageBar] = {}
 
         def tell(what: str, done: int, total: int) -> None:
             if total < _WORTH_A_BAR:
                 return
-            if (what, total) not in tasks:
-                tasks[what, total] = progress.add_task(what, total=total)
-            progress.update(tasks[what, total], completed=done)
+            if (what, total) not in bars:
+                stack.close()  # one at a time
+                new = StageBar(console, title=what, total=total, unit="images", transient=True)
+                bars[what, total] = stack.enter_context(new)
+            bars[what, total].update(done)
 
         yield tell
 
@@ -68,8 +62,8 @@ def announce(settled: Settled, console: Console, *, verbose: bool = False) -> No
         say(line)
     test = 0 if bundle.test is None else len(bundle.test)
     names = bundle.train.class_names
-    counts = f"{len(split.labelled):,} labelled, {len(split.unlabelled):,} unlabelled, {test:,} test"
-    say(f"{len(names)} classes, {counts}")
+    tested = f", {test:,} test images" if test else ""
+    say(f"{len(names)} classes, {len(split.labelled):,} labelled, {len(split.unlabelled):,} unlabelled{tested}")
     if verbose:
         for key, reason in settled.resolved.reasons.items():
             say(f"  {key}: {reason}")

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from protocon.augment.clean import CLEAN
 from protocon.base import distributed
+from protocon.base.stage_bar import StageBar
 from protocon.data.imageset import DataBundle, FeatureArray, ImageSet
 from protocon.engine.setup.inputs import ImageInputs, Inputs, input_statistics
 from protocon.engine.setup.settled import Settled
@@ -20,7 +21,6 @@ from protocon.engine.setup.view_factory import image_views, views_of_features
 from protocon.errors import ConfigError
 from protocon.features.cached_views import CachedViews
 from protocon.features.extract import FrozenEncoder, View, feature_table, fill
-from protocon.features.feature_progress import FeatureProgress
 from protocon.features.key import default_cache
 from protocon.features.reduce import fitted_space, reduced
 from protocon.networks import packaged
@@ -248,24 +248,31 @@ def cached_views(
     kept = f"{len(images):,} images × {len(views)} views ({table.nbytes / 2**20:.0f} MiB) in {table.folder}"
     # Machines may differ in what they have: all compute, or none, because they wait for each other.
     if not distributed.largest(len(missing), encoder.mean.device):
-        console.print(f"features of {kept}", highlight=False, markup=False, soft_wrap=True)
+        _unless_live(console, f"features of {kept}")
     else:
         done = min(ready * table.chunk, len(images))
         known = f"; {done:,} images are there already" if ready else ""
-        console.print(f"computing features of {kept}{known}", highlight=False, markup=False, soft_wrap=True)
+        _unless_live(console, f"computing features of {kept}{known}")
         if distributed.rank() == 0:
             table.prepare()
         distributed.barrier()  # nobody writes before all have looked
         world = distributed.world_size()
-        with FeatureProgress(console, title="features", total=len(images), ready=done) as progress:
+        with StageBar(console, title="computing features", total=len(images), ready=done, unit="images") as progress:
             own = missing[distributed.rank() :: world]
 
-            def kept_chunk(count: int) -> None:
-                progress.add(count * world)
-                after_chunk()
+            def add(count: int) -> None:
+                progress.update(progress.done + count * world)
+                if progress.wants_line():
+                    progress.line(f"{progress.title}: {progress.text()}")
 
-            fill(table, images, encoder, views, seed=0, chunks=own, done=kept_chunk)
+            fill(table, images, encoder, views, seed=0, chunks=own, done=lambda _: after_chunk(), progress=add)
         distributed.barrier()
         # Processes on another machine wrote to a disk of their own: what is not on this one is computed here.
-        fill(table, images, encoder, views, seed=0, chunks=table.missing(), done=lambda _: None)
+        fill(table, images, encoder, views, seed=0, chunks=table.missing())
     return CachedViews(images, table.open())
+
+
+def _unless_live(console: Console, line: str) -> None:
+    """A line for logs; where a bar is drawn, it says enough."""
+    if not (console.is_terminal or console.is_jupyter):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
