@@ -47,6 +47,7 @@ def reproduce(
 
     The same command continues where it was stopped. Several processes: torchrun … -m protocon reproduce …
     """
+    from protocon.base import distributed
     from protocon.reproduce.runner import Reproduction
 
     wanted = Reproduction(
@@ -62,14 +63,16 @@ def reproduce(
 
     def progress(found: "Sequence[Measured]") -> None:
         done = [one for one in found if one.accuracies]
-        say(console, f"{len(done)} of {len(found)} cells have results; the table is in {wanted.out / 'table.md'}")
+        if distributed.rank() == 0:
+            say(console, f"{len(done)} of {len(found)} cells have results; the table is in {wanted.out / 'table.md'}")
 
     if only_list:
         found = [wanted.measured(cell) for cell in wanted.chosen()]
     else:
         with interruptible(console, "the same command continues where this one stopped"):
             found = wanted.run(console, progress)
-    emit(as_json, {"table": table, "cells": [one.content() for one in found]}, lambda screen: _show(found, screen))
+    if distributed.rank() == 0:  # of several processes, one speaks
+        emit(as_json, {"table": table, "cells": [one.content() for one in found]}, lambda screen: _show(found, screen))
 
 
 def _show(found: "Sequence[Measured]", console: Console) -> None:
