@@ -8,10 +8,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from protocon.claims.campaign import Campaign
 from protocon.claims.field import field_named
+from protocon.compare import pool
 
 QUICK = ("optim.batch_size=64",)
 
@@ -29,8 +31,13 @@ def finished(folder: Path) -> list[Path]:
     return sorted(folder.glob("plain/cells/*/result.json"))
 
 
-def test_a_killed_claim_continues_and_gives_the_same_table_and_figure(tmp_path: Path) -> None:
-    child = multiprocessing.get_context("fork").Process(target=run, args=(tmp_path / "killed",))
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forks, which import nothing again
+def test_a_killed_claim_continues_and_gives_the_same_table_and_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forks = multiprocessing.get_context("fork")
+    monkeypatch.setattr(pool, "_context", lambda: forks)
+    child = forks.Process(target=run, args=(tmp_path / "killed",))
     child.start()
     end = time.monotonic() + 200
     while not finished(tmp_path / "killed"):

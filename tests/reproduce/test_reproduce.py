@@ -64,6 +64,7 @@ def test_a_recipe_runs_two_steps_on_data_of_its_layout(
     assert f"| {cell} |" in text
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # a fork, which imports nothing again
 def test_a_killed_reproduction_continues_and_gives_the_same_table(tmp_path: Path) -> None:
     cell = "table1/cifar10-20/protocon"
     changes = (*SMALL, *OURS, "data.image_size=8", "total_steps=8")

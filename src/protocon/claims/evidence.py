@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from protocon.claims.field import FIELDS
 from protocon.claims.page import cells_of, verdict_words
 from protocon.claims.results import effects_of
 from protocon.claims.table import CLAIMS
@@ -62,10 +63,16 @@ def _summary(results: Sequence[dict[str, Any]]) -> str:
 
 
 def _untested(results: Sequence[dict[str, Any]]) -> str:
-    """Claims without any result."""
-    tested = {result["claim"] for result in results}
-    missing = [f"`{name}`" for name in CLAIMS if name not in tested]
-    return f"**Not run on any data yet:** {', '.join(missing)}.\n" if missing else ""
+    """Claims and data without any result."""
+    tested, used = ({result[key] for result in results} for key in ("claim", "data"))
+    lines = []
+    if missing := [f"`{name}`" for name in CLAIMS if name not in tested]:
+        lines.append(f"**Not run on any data yet:** {', '.join(missing)}.\n")
+    for field in FIELDS.values():
+        if field.name not in used:
+            command = f"protocon claims run all --data {field.name}"
+            lines.append(f"**No claim has been run on {field.name} yet** ({field.about}): `{command}`.\n")
+    return "\n".join(lines)
 
 
 def _section(result: dict[str, Any], images: str) -> str:
