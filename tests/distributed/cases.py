@@ -19,7 +19,7 @@ CLASSES = 4
 EPOCHS = 3
 STEPS_PER_EPOCH = 7
 
-# 95 unlabelled samples in 7 steps of 13 or 14, and 5 labelled ones a step: two processes never hold equal slices of
+# 95 unlabelled samples in 7 steps of 13 or 14, and 5 labelled ones per step: two processes never hold equal slices of
 # all of them. No BatchNorm.
 _EMBEDDINGS = ("projector_norm=false", "encoder=mlp-12", "projection_dim=6", "batch_size=5", "mu=3")
 _IMAGES = ("encoder=wrn-10-1", "projection_dim=8", "batch_size=5", "mu=2")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from protocon.engine.planning.budget import LEAST_EPOCHS, Speed, choose_epochs, measure, within_budget
+from protocon.engine.planning.budget import MIN_EPOCHS, Speed, choose_epochs, measure, within_budget
 from protocon.engine.run import fit
 from protocon.engine.setup.encode import outline
 from protocon.engine.setup.fabric import build_fabric
@@ -52,12 +52,12 @@ def test_the_choice_says_why(settled: Settled) -> None:
     fitting = 0.1 * per_epoch * 30
     epochs, reason = choose_epochs(speed, settled, budget=fitting / 0.9, left=fitting + 1e-6)
     assert epochs == 30
-    assert "0.1 s a step" in reason
+    assert "0.1 s per step" in reason
     epochs, reason = choose_epochs(speed, settled, budget=1e6, left=0.9e6)
     assert epochs == 8 * usual
     assert "the most that a budget chooses" in reason
     epochs, reason = choose_epochs(speed, settled, budget=3.0, left=2.0)
-    assert epochs < LEAST_EPOCHS
+    assert epochs < MIN_EPOCHS
     for advice in ("--frozen", "--image-size", "--encoder", "--epochs", "Allow"):
         assert advice in reason
 
@@ -103,7 +103,7 @@ def test_a_real_run_keeps_to_its_budget_and_repeats(tmp_path: Path) -> None:
     """Not a test of speed: how many epochs fit is up to the machine; that it is pinned and repeats is up to us."""
     light = ("batch_size=64", "eval_every=1000", "checkpoint_every=1000")
     result = fit(small_config("time_budget=12s", *light, method="supervised"), out=tmp_path / "a", console=quiet())
-    assert result["epochs"] >= LEAST_EPOCHS
+    assert result["epochs"] >= MIN_EPOCHS
     run = Path(result["run"])
     resolved = yaml.safe_load((run / "resolved.yaml").read_text())
     assert resolved["optim"]["epochs"] == result["epochs"]

@@ -1,4 +1,4 @@
-"""A run from its settings to its folder: new, or going on where an earlier process stopped."""
+"""A run from its settings to its folder: new, or resumed where an earlier process stopped."""
 
 import re
 import time
@@ -154,7 +154,7 @@ def resume_run(
     overrides: Sequence[str] = (),
     accept_changes: bool = False,
 ) -> dict[str, Any]:
-    """Go on with one particular run, with the settings it began with, or with some of them changed.
+    """Resume one particular run, with the settings it began with, or with some of them changed.
 
     Args:
         folder: of the run.
@@ -174,7 +174,7 @@ def resume_run(
 
 
 def _find(path: Path, config: RunConfig, resume: bool | RunFolder, *, accept_changes: bool) -> Continued | None:
-    """The run to go on with; None to start a new one. A run that is there and cannot go on is an error."""
+    """The run to resume; None to start a new one. A run that is there and cannot be resumed is an error."""
     found = (
         resume if isinstance(resume, RunFolder) else runfolder.newest_run(path.parent, path.name) if resume else None
     )

@@ -90,7 +90,7 @@ class RunFolder:
 
     @property
     def metrics_file(self) -> Path:
-        """One JSON object an epoch; the same in every repetition of a run."""
+        """One JSON object per epoch; the same in every repetition of a run."""
         return self.path / layout.METRICS
 
     @property
@@ -115,7 +115,7 @@ class RunFolder:
 
     @property
     def timings_file(self) -> Path:
-        """Seconds an epoch, kept apart because they never repeat."""
+        """Seconds per epoch, kept apart because they never repeat."""
         return self.path / layout.TIMINGS
 
     @property

@@ -45,10 +45,10 @@ _CPU_REASON = (
 )
 _FROZEN_SIDE = 128
 _FROZEN_STEPS = 1300
-_FEWEST_FROZEN_STEPS = 300
-_MOST_COMPONENTS = 256
-_FEWEST_COMPONENTS = 32
-_IMAGES_A_COMPONENT = 16
+_MIN_FROZEN_STEPS = 300
+_MAX_COMPONENTS = 256
+_MIN_COMPONENTS = 32
+_IMAGES_PER_COMPONENT = 16
 """Of fewer images a principal component says more of the images than of their classes."""
 _GROUPS = 4
 _MORE_GROUPS = 10
@@ -130,11 +130,11 @@ def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int) 
     choose("network", "feature_engine", onnx_forward.ENGINE if onnx else "torch", reason)
     solves = METHODS[config.method_name].uses_samples
     if solves:
-        choose("network", "components", min(_MOST_COMPONENTS, max(1, unlabelled - 1)), count)
+        choose("network", "components", min(_MAX_COMPONENTS, max(1, unlabelled - 1)), count)
         choose("views", "cached_mirror", True, f"{frozen}; the mean of both is judged")
         choose("views", "cached_weak", 0, "the features themselves are perturbed")
         choose("views", "cached_strong", 0, "the features themselves are perturbed")
-    components = min(_MOST_COMPONENTS, max(_FEWEST_COMPONENTS, unlabelled // _IMAGES_A_COMPONENT))
+    components = min(_MAX_COMPONENTS, max(_MIN_COMPONENTS, unlabelled // _IMAGES_PER_COMPONENT))
     choose("network", "components", components, count)
     choose("views", "cached_mirror", False, frozen)
     if unlabelled < _WORTH_COMPILING:
@@ -216,7 +216,7 @@ def _choose_length(
         choose("optim", "epochs", epochs, "")
         reasons["optim.epochs"] = f"{epochs} ({config.optim.total_steps} steps in passes of {per_epoch})"
         return epochs
-    few = min(_FROZEN_STEPS, max(_FEWEST_FROZEN_STEPS, 4 * unlabelled // 5))
+    few = min(_FROZEN_STEPS, max(_MIN_FROZEN_STEPS, 4 * unlabelled // 5))
     usual = few if config.network.frozen else _CPU_STEPS if is_slow(config) else _STEPS
     if embeddings:
         # A few hundred rows of features are learnt in a hundred steps.

@@ -149,7 +149,7 @@ class ZipStore:
         return {**self.__dict__, "_handle": None}
 
     def _zip(self) -> zipfile.ZipFile:
-        # One handle a process: a forked one would move the file position under its parent.
+        # One handle per process: a forked one would move the file position under its parent.
         if self._handle is None or self._handle[0] != os.getpid():
             try:
                 self._handle = (os.getpid(), zipfile.ZipFile(self.archive))

@@ -69,8 +69,8 @@ def make_split(
 ) -> Split:
     """Choose the labelled images: `per_class` of each class, a `fraction` of all, or (neither) all known.
 
-    The same seed chooses the same images anywhere, and fewer a class are always among more. A fraction is
-    shared out in proportion to the classes, at least one each. All others are unlabelled, whether or not
+    The same seed chooses the same images anywhere, and a smaller number per class is always among a larger one. A
+    fraction is shared out in proportion to the classes, at least one each. All others are unlabelled, whether or not
     their label is known; `include_labelled` adds the labelled ones to them.
 
     Args:

@@ -23,7 +23,7 @@ _MINI_EXPECTED = (
 )
 _FEW_SHOT = (
     "This is the few-shot split, whose training and test classes differ. Semi-supervised learning needs the "
-    "split with the same 100 classes in both (Iscen et al., CVPR 2019: 500 + 100 images a class)."
+    "split with the same 100 classes in both (Iscen et al., CVPR 2019: 500 + 100 images per class)."
 )
 _DOMAIN_GET = "Get the images and the lists (cleaned version) from https://ai.bu.edu/M3SDA/."
 

@@ -23,7 +23,7 @@ from protocon.engine.setup.settled import Settled
 from protocon.errors import ConfigError
 from protocon.settings.config import RunConfig
 
-LEAST_EPOCHS = 10
+MIN_EPOCHS = 10
 """Fewer are not worth training: the clusters of an epoch serve the next one."""
 _LONGEST = 8
 """No budget trains longer than this many times the usual length; on a frozen encoder not longer than that."""
@@ -83,7 +83,7 @@ def within_budget(
     left = _MARGIN * budget - (clock() - started)
     epochs, reason = choose_epochs(speed, settled, budget=budget, left=left)
     epochs, reason = fabric.broadcast((epochs, reason), src=0)
-    if epochs < LEAST_EPOCHS:
+    if epochs < MIN_EPOCHS:
         raise ConfigError(reason)
     console.print(f"time budget: {reason}", markup=False, highlight=False, soft_wrap=True)
     optim = config.optim.model_copy(update={"epochs": epochs})
@@ -93,7 +93,7 @@ def within_budget(
 
 
 def choose_epochs(speed: Speed, settled: Settled, *, budget: float, left: float) -> tuple[int, str]:
-    """How many epochs, and why; fewer than LEAST_EPOCHS with what to change.
+    """How many epochs, and why; fewer than MIN_EPOCHS with what to change.
 
     Args:
         speed: as measured.
@@ -105,14 +105,14 @@ def choose_epochs(speed: Speed, settled: Settled, *, budget: float, left: float)
     usual = settled.resolved.total_epochs
     rounds = 1 + settled.config.run.cross_check  # each group of held-out labels takes one more
     epochs = speed.epochs_within(left / rounds, per_epoch)
-    pace = f"{speed.step:.3g} s a step, {show_duration(per_epoch * speed.step + speed.epoch)} an epoch"
+    pace = f"{speed.step:.3g} s per step, {show_duration(per_epoch * speed.step + speed.epoch)} per epoch"
     spent = _MARGIN * budget - left
     if spent > 0.1 * budget:
         pace += f", after {show_duration(spent)} of preparation"
-    if epochs < LEAST_EPOCHS:
-        needed = (rounds * speed.total(LEAST_EPOCHS, per_epoch) + budget * (1 - _MARGIN) + spent) / _MARGIN
+    if epochs < MIN_EPOCHS:
+        needed = (rounds * speed.total(MIN_EPOCHS, per_epoch) + budget * (1 - _MARGIN) + spent) / _MARGIN
         return epochs, (
-            f"{show_duration(budget)} are enough for {epochs} epochs ({pace}), and fewer than {LEAST_EPOCHS} are not "
+            f"{show_duration(budget)} are enough for {epochs} epochs ({pace}), and fewer than {MIN_EPOCHS} are not "
             f"worth training. Allow {show_duration(needed)}; or take smaller images (--image-size), a smaller encoder "
             "(--encoder wrn-10-1), or a pretrained one that stays as it is (--frozen); or set --epochs instead"
         )
@@ -160,14 +160,14 @@ def measure(session: Session, fabric: Fabric, *, seconds: float, clock: Clock = 
     more = min(_TIMED_STEPS, max(2, int(seconds / max(times[0], 1e-6)))) - 1
     more = fabric.broadcast(more, src=0)  # a step needs all processes
     times += [run(next(steps)) for _ in range(more)]
-    image = _seconds_an_image(trainer, clock)
+    image = _seconds_per_image(trainer, clock)
     tested = 0 if session.bundle.test is None else 2 * len(session.bundle.test)
     every = session.config.run
-    epoch = ended + tested * image / every.eval_every + _seconds_a_checkpoint(trainer, clock) / every.checkpoint_every
+    epoch = ended + tested * image / every.eval_every + _seconds_per_checkpoint(trainer, clock) / every.checkpoint_every
     return Speed(median(times), epoch, len(session.bundle.train) * image)
 
 
-def _seconds_a_checkpoint(trainer: Trainer, clock: Clock) -> float:
+def _seconds_per_checkpoint(trainer: Trainer, clock: Clock) -> float:
     """Of saving all state, forced to a disk; in a run of small epochs this is much of the time."""
     with tempfile.TemporaryDirectory() as folder:
         began = clock()
@@ -175,8 +175,8 @@ def _seconds_a_checkpoint(trainer: Trainer, clock: Clock) -> float:
         return clock() - began
 
 
-def _seconds_an_image(trainer: Trainer, clock: Clock) -> float:
-    """Of a prediction; features of a frozen encoder are read whole, images a batch of them."""
+def _seconds_per_image(trainer: Trainer, clock: Clock) -> float:
+    """Of a prediction; features of a frozen encoder are read whole, images one batch at a time."""
     train = trainer.session.bundle.train
     some = train.subset(np.arange(min(len(train), trainer.config.run.eval_batch_size, 128)))
     began = clock()

@@ -27,7 +27,7 @@ _FITTED_ROWS = 20_000
 """Images from which the space of features is fitted, at most, in double precision."""
 _TIMED_SECONDS = 2.0
 _LONGEST_STEP = 3.0
-"""A step that seems to take longer than this many seconds is not timed, but reckoned from a few images."""
+"""A step that seems to take longer than this many seconds is not timed, but estimated from a few images."""
 _TRIED_IMAGES = 8
 
 
@@ -66,10 +66,10 @@ def _time(session: Session) -> str:
     alone = min(taken) / len(images)
     rough = 4 * batch * alone  # a forward pass of all, forward and backward of most
     if rough > _LONGEST_STEP:
-        return f"roughly {show_duration(rough * session.total_steps)} (reckoned from a few images on the CPU)"
+        return f"roughly {show_duration(rough * session.total_steps)} (estimated from a few images on the CPU)"
     speed = measure(session, build_fabric(config), seconds=_TIMED_SECONDS)
     total = speed.total(resolved.total_epochs, resolved.steps_per_epoch)
-    return f"about {show_duration(total)} ({speed.step:.2g} s a step, measured)"
+    return f"about {show_duration(total)} ({speed.step:.2g} s per step, measured)"
 
 
 def _plan(session: Session) -> dict[str, Any]:

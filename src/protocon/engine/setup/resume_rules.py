@@ -40,7 +40,7 @@ _OPEN = frozenset(("network.weights", "network.weights_sha256"))
 
 @dataclass(frozen=True)
 class Continued:
-    """A run to go on with, and the settings to do it with."""
+    """A run to resume, and the settings to do it with."""
 
     folder: RunFolder
     asked: RunConfig
@@ -52,7 +52,7 @@ class Continued:
 
 
 def carry_on(folder: RunFolder, asked: RunConfig, *, accept_changes: bool = False) -> Continued:
-    """What to go on with; refuses settings that differ from those the run began with, unless told to accept them.
+    """What to resume with; refuses settings that differ from those the run began with, unless told to accept them.
 
     A value of resolved.yaml counts too where the setting is not `auto`: should a crash have come between the two files,
     they differ, and that is said rather than passed over.
@@ -109,6 +109,6 @@ def _refusal(folder: RunFolder, lines: list[str], barred: list[str]) -> str:
             "Resume with the settings it began with, or leave --resume out to start a new run"
         )
     return text + (
-        "Resume with the settings it began with, add --accept-changes to go on with these, "
+        "Resume with the settings it began with, add --accept-changes to continue with these, "
         "or leave --resume out to start a new run"
     )
