@@ -61,7 +61,15 @@ class Effect:
 
 
 def effect(what: str, unit: str, found: Difference, *, claimed: float = 0.0, within: bool = False) -> Effect:
-    """An effect from a mean with its interval."""
+    """An effect from a mean with its interval.
+
+    Args:
+        what: is measured, in words.
+        unit: of the number.
+        found: mean and interval.
+        claimed: where the claim begins.
+        within: whether the claim is that it lies between minus `claimed` and `claimed`.
+    """
     return Effect(what, unit, found.n, found.mean, found.low, found.high, claimed, within)
 
 

@@ -47,13 +47,25 @@ class Outcome:
         return {seed: reader(rows) for seed, rows in self.rows(need).items()}
 
     def ahead(self, ours: Need, theirs: Need, reader: Reader | None = None) -> Difference:
-        """Ours − theirs, paired by seed: accuracy in points, or what the reader reads."""
+        """Ours − theirs, paired by seed.
+
+        Args:
+            ours: one side's runs.
+            theirs: the other side's.
+            reader: what to compare; None for the accuracy, in points.
+        """
         if reader is None:
             return paired_difference(self.accuracy(ours), self.accuracy(theirs))
         return paired_difference(self.read(ours, reader), self.read(theirs, reader))
 
     def mean_curve(self, need: Need, key: str, *, scale: float = 100.0) -> list[float]:
-        """A metric epoch by epoch, averaged over the seeds; epochs without it are left out."""
+        """A metric epoch by epoch, averaged over the seeds; epochs without it are left out.
+
+        Args:
+            need: whose runs.
+            key: of the metric.
+            scale: multiplies it.
+        """
         runs = [[scale * row[key] for row in rows if key in row] for rows in self.rows(need).values()]
         return [round(sum(values) / len(values), 4) for values in zip(*runs, strict=False)]
 
@@ -88,7 +100,14 @@ def from_table(field: Field, file: Path) -> Outcome:
 
 
 def mean_of(key: str, *, first: int = 0, last: float = 1.0, scale: float = 100.0) -> Reader:
-    """The mean of a metric over epochs: from number `first` to this share of the run."""
+    """The mean of a metric over some epochs.
+
+    Args:
+        key: of the metric.
+        first: number of the first epoch that counts.
+        last: share of the run that counts.
+        scale: multiplies the mean.
+    """
 
     def read(rows: Rows) -> float:
         values = [row[key] for row in rows[first : max(first + 1, round(last * len(rows)))] if key in row]

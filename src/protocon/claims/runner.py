@@ -59,7 +59,14 @@ def run_needs(
 def jobs_of(
     field: Field, needs: Sequence[Need], out: Path, overrides: Sequence[str] = ()
 ) -> dict[tuple[Need, int], Job]:
-    """A job for each need and seed, seed by seed."""
+    """A job for each need and seed, seed by seed.
+
+    Args:
+        field: data and common settings.
+        needs: which runs.
+        out: folder of the field's runs.
+        overrides: `key=value` over the field's settings.
+    """
     jobs = {}
     for seed in range(field.seeds):
         for need in needs:

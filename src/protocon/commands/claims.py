@@ -42,7 +42,9 @@ def run(
     seeds: Annotated[
         int | None, typer.Option("--seeds", min=2, help="How many seeds: 0, 1, 2, …", show_default=False)
     ] = None,
-    epochs: Annotated[int | None, typer.Option("--epochs", min=3, show_default=False)] = None,
+    epochs: Annotated[
+        int | None, typer.Option("--epochs", min=3, help="Passes over the data.", show_default=False)
+    ] = None,
     cells: Annotated[
         Path | None,
         typer.Option("--cells", help="cells.csv of a comparison instead of new runs.", show_default=False),

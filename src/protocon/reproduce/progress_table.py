@@ -70,7 +70,13 @@ def _figure(mean: float | None, std: float | None) -> str:
 
 
 def markdown(table: str, cells: Sequence[Measured], changes: Sequence[str]) -> str:
-    """The table, and what was changed in the recipes."""
+    """The table as Markdown.
+
+    Args:
+        table: its name.
+        cells: its rows.
+        changes: settings that are not the recipes'.
+    """
     lines = [f"### {TABLES[table].title}", ""]
     if changes:
         lines += [f"**Not the paper's recipes:** changed by {', '.join(changes)}.", ""]
