@@ -84,7 +84,7 @@ def test_a_fitted_session_is_that_of_its_epochs() -> None:
     for mine, theirs in zip(session.network.parameters(), plain.network.parameters(), strict=True):
         assert (mine == theirs).all()
     assert fitted.config.optim.lr == plain.config.optim.lr
-    assert "a step" in fitted.resolved.reasons["optim.epochs"]
+    assert "per step" in fitted.resolved.reasons["optim.epochs"]
 
 
 def test_a_budget_that_is_too_small_is_refused_before_training(tmp_path: Path) -> None:
