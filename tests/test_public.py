@@ -104,6 +104,12 @@ def test_rooms_import_only_from_rooms_above() -> None:
     assert checked > 100
 
 
+def test_no_two_files_have_the_same_name() -> None:
+    """A name without its room says which file is meant."""
+    names = [file.name for file in PACKAGE.rglob("*.py") if not file.name.startswith("__")]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
 def test_architecture_page_shows_the_tree_as_it_is() -> None:
     """Every room, and every file that stands beside sub-rooms, and nothing that is not there."""
     page = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")

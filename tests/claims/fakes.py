@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from protocon.claims.claim import Need
+from protocon.claims.claim_outcome import Outcome, from_folders
 from protocon.claims.field import Field, field_named
-from protocon.claims.outcome import Outcome, from_folders
 from protocon.runs.run_folder import RunFolder
 
 EPOCHS = 30

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from protocon.claims.claim import Effect, Need, verdict_of
+from protocon.claims.claims_runner import jobs_of
 from protocon.claims.field import FIELDS
-from protocon.claims.runner import jobs_of
 from protocon.claims.table import CLAIMS, chosen
 from protocon.errors import ConfigError, RunError
 from tests.claims.fakes import FIELD, made_up
@@ -106,7 +106,7 @@ def test_claims_go_by_name_or_number_and_a_wrong_name_is_an_error() -> None:
 
 
 def test_a_claim_about_the_course_of_runs_says_that_a_table_is_not_enough(tmp_path: Path) -> None:
-    from protocon.claims.outcome import from_table
+    from protocon.claims.claim_outcome import from_table
 
     table = tmp_path / "cells.csv"
     table.write_text("method,labels,seed,accuracy\nprotocon,2,0,0.9\n", encoding="utf-8")

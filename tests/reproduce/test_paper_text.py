@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from protocon.methods import METHODS
-from protocon.paper.cells import PaperCell, paper_cells
 from protocon.paper.columns import COLUMNS
 from protocon.paper.datasets import SIZES
-from protocon.paper.rows import PRETRAINED
+from protocon.paper.paper_cells import PaperCell, paper_cells
+from protocon.paper.paper_rows import PRETRAINED
 from protocon.settings.config import build_config, flat_settings
 from tests.reproduce.paper_text import STATED, Stated
 

@@ -3,7 +3,7 @@
 import pytest
 
 from protocon.methods import METHODS
-from protocon.paper.cells import paper_cells
+from protocon.paper.paper_cells import paper_cells
 from protocon.settings.config import build_config
 from tests.commands import run_command
 

@@ -12,9 +12,9 @@ from rich.console import Console
 
 from protocon.errors import ConfigError
 from protocon.methods import METHODS
-from protocon.paper.cells import paper_cells
+from protocon.paper.paper_cells import paper_cells
 from protocon.reproduce.progress_table import Measured
-from protocon.reproduce.runner import Reproduction
+from protocon.reproduce.reproduce_run import Reproduction
 from tests.engine.layouts import LAYOUTS
 
 QUICK = ("report=false", "tensorboard=false", "batch_size=16", "mu=7", "epochs=auto", "total_steps=2")

@@ -5,8 +5,8 @@ from functools import partial
 
 from protocon.claims.accuracy import OURS
 from protocon.claims.claim import Claim, Effect, Need, effect
+from protocon.claims.claim_outcome import Outcome
 from protocon.claims.field import Field
-from protocon.claims.outcome import Outcome
 
 _DISCRIMINATION = f"{OURS}+self_supervision=instance-discrimination"
 _TWO_HEADS = f"{OURS}+heads=2"

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from protocon.claims.claim import Claim, Effect, Need, effect
+from protocon.claims.claim_outcome import Outcome
 from protocon.claims.field import Field
-from protocon.claims.outcome import Outcome
 from protocon.compare.statistics import spread_ratio
 
 OURS = "protocon"

@@ -8,11 +8,11 @@ from typing import Any
 from rich.console import Console
 
 from protocon.claims.claim import Need
+from protocon.claims.claim_outcome import Outcome, every, from_table
+from protocon.claims.claims_runner import run_needs
 from protocon.claims.field import Field
 from protocon.claims.figure import draw
-from protocon.claims.outcome import Outcome, every, from_table
 from protocon.claims.results import result_of, save
-from protocon.claims.runner import run_needs
 from protocon.claims.table import chosen
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 from protocon.compare.statistics import Difference
 
 if TYPE_CHECKING:
+    from protocon.claims.claim_outcome import Outcome
     from protocon.claims.field import Field
-    from protocon.claims.outcome import Outcome
 
 Verdict = Literal["supported", "not supported", "undecided"]
 

@@ -5,8 +5,8 @@ from functools import cache
 
 from protocon.claims.accuracy import OURS
 from protocon.claims.claim import Claim, Effect, Need, effect
+from protocon.claims.claim_outcome import Outcome, Rows, last_of
 from protocon.claims.field import Field
-from protocon.claims.outcome import Outcome, Rows, last_of
 from protocon.compare.statistics import mean_interval, paired_difference
 from protocon.core.bank import SampleBank
 

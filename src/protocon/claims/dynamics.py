@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from protocon.claims.accuracy import BASELINES, OURS
 from protocon.claims.claim import Claim, Curves, Effect, Need, effect
+from protocon.claims.claim_outcome import Outcome, Reader, Rows, mean_of
 from protocon.claims.field import Field
-from protocon.claims.outcome import Outcome, Reader, Rows, mean_of
 from protocon.compare.statistics import mean_interval, paired_difference
 
 WITHOUT_C = f"{OURS}+lambda_c=0"

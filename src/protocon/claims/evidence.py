@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from protocon.claims.claims_page import cells_of, verdict_words
 from protocon.claims.field import FIELDS
-from protocon.claims.page import cells_of, verdict_words
 from protocon.claims.results import effects_of
 from protocon.claims.table import CLAIMS
 

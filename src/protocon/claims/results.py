@@ -10,7 +10,7 @@ from typing import Any
 import protocon
 from protocon.base.atomic import write_bytes
 from protocon.claims.claim import Claim, Effect, verdict_of
-from protocon.claims.outcome import Outcome
+from protocon.claims.claim_outcome import Outcome
 from protocon.claims.table import CLAIMS
 from protocon.errors import RunError
 

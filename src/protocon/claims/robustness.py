@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from protocon.claims.accuracy import OURS
 from protocon.claims.claim import Claim, Effect, Need, effect
+from protocon.claims.claim_outcome import Outcome
 from protocon.claims.conditions import LONG_TAIL, NOISY, PLAIN
 from protocon.claims.field import Field
-from protocon.claims.outcome import Outcome
 from protocon.compare.statistics import paired_difference
 
 _OTHERS = ("fixmatch", "comatch", "debiaspl")

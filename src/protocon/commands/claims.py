@@ -65,8 +65,8 @@ def run(
     Claims share runs. The same command continues where it was stopped.
     """
     from protocon.claims.campaign import Campaign
+    from protocon.claims.claims_page import show_result
     from protocon.claims.field import field_named
-    from protocon.claims.page import show_result
 
     campaign = Campaign(
         field=field_named(data, seeds=seeds, epochs=epochs, root=root),

@@ -39,7 +39,7 @@ def recipes(
 
 
 def _list(as_json: bool) -> None:
-    from protocon.paper.cells import TABLES, paper_cells
+    from protocon.paper.paper_cells import TABLES, paper_cells
     from protocon.settings.recipe import recipe_names, recipe_title
 
     about = {recipe: recipe_title(recipe) for recipe in recipe_names()}

@@ -48,7 +48,7 @@ def reproduce(
     The same command continues where it was stopped. Several processes: torchrun … -m protocon reproduce …
     """
     from protocon.base import distributed
-    from protocon.reproduce.runner import Reproduction
+    from protocon.reproduce.reproduce_run import Reproduction
 
     wanted = Reproduction(
         table=table,

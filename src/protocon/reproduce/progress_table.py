@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from protocon.compare.statistics import spread
-from protocon.paper.cells import TABLES, PaperCell
+from protocon.paper.paper_cells import TABLES, PaperCell
 
 _HEADING = ("cell", "paper", "measured", "difference", "within the paper's ±", "state")
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from protocon.errors import ConfigError, unknown_name
 from protocon.methods import METHOD_NAMES
-from protocon.paper.cells import TABLES, PaperCell, paper_cells
 from protocon.paper.datasets import SIZES
+from protocon.paper.paper_cells import TABLES, PaperCell, paper_cells
 from protocon.reproduce.estimate import estimate
 from protocon.settings.config import build_config, to_yaml
 from protocon.settings.recipe import recipe_names

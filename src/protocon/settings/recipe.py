@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from protocon.errors import ConfigError, unknown_name
-from protocon.paper.cells import paper_cells
+from protocon.paper.paper_cells import paper_cells
 
 _MAX_DEPTH = 20
 _MAX_TEXT = 2**20

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from protocon.paper import figures
+from protocon.paper import paper_figures as figures
 from protocon.paper.columns import COLUMNS, Column
-from protocon.paper.figures import Reported
-from protocon.paper.rows import ABLATION_ROWS, IMAGENET_ROWS, PRETRAINED, ROWS, Row
+from protocon.paper.paper_figures import Reported
+from protocon.paper.paper_rows import ABLATION_ROWS, IMAGENET_ROWS, PRETRAINED, ROWS, Row
 
 
 @dataclass(frozen=True)

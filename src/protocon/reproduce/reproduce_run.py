@@ -13,7 +13,7 @@ from protocon.base.atomic import write_bytes
 from protocon.engine.run import fit
 from protocon.errors import ConfigError, unknown_name
 from protocon.methods import METHOD_NAMES
-from protocon.paper.cells import TABLES, PaperCell, paper_cells
+from protocon.paper.paper_cells import TABLES, PaperCell, paper_cells
 from protocon.reproduce.progress_table import Measured, markdown
 from protocon.runs.run_folder import newest_run
 from protocon.settings.config import RunConfig, build_config

@@ -9,9 +9,9 @@ from pathlib import Path
 from rich.console import Console
 
 from protocon.claims.claim import Need
+from protocon.claims.claim_outcome import Outcome, from_folders
 from protocon.claims.conditions import CONDITIONS
 from protocon.claims.field import Field, drawn
-from protocon.claims.outcome import Outcome, from_folders
 from protocon.compare.cells import Job
 from protocon.compare.grid_progress import GridDisplay
 from protocon.compare.pool import run_jobs
