@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from protocon.compare.comparison import Comparison, Record
+from protocon.compare.comparison import CellRecord, Comparison
 from protocon.compare.tables import cost_page, to_markdown
 from tests.test_docs_examples import DOCS, ROOT
 
@@ -13,7 +13,7 @@ def recorded(name: str) -> Comparison:
     with (ROOT / "benchmarks" / "results" / f"{name}_cells.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     records = tuple(
-        Record(
+        CellRecord(
             method=row["method"],
             labels=int(row["labels"]),
             seed=int(row["seed"]),

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from protocon.compare.comparison import Comparison, Record
+from protocon.compare.comparison import CellRecord, Comparison
 
 ACCURACIES: dict[tuple[str, int], tuple[float | None, ...]] = {
     ("protocon", 2): (0.90, 0.92, 0.94),
@@ -14,9 +14,9 @@ ACCURACIES: dict[tuple[str, int], tuple[float | None, ...]] = {
 }
 
 
-def record(method: str, labels: int, seed: int, accuracy: float | None) -> Record:
+def record(method: str, labels: int, seed: int, accuracy: float | None) -> CellRecord:
     done = accuracy is not None
-    return Record(
+    return CellRecord(
         method=method,
         labels=labels,
         seed=seed,

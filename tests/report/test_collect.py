@@ -143,7 +143,7 @@ def test_long_curves_are_averaged_and_keep_their_mean() -> None:
 
 
 def test_cluster_sizes_against_gamma(run: Path) -> None:
-    sizes = collect.cluster_sizes(read_record(run))
+    sizes = collect.cluster_members(read_record(run))
     assert sizes is not None
     assert (sizes.gamma, sizes.neighbours, sizes.below) == (10.0, 18.0, 1)
     assert sizes.members.tolist() == [9, 10, 11, 20, 40]

@@ -15,7 +15,7 @@ _SETTING = re.compile(r"[A-Za-z_][\w.-]*=")
 
 
 @dataclass(frozen=True)
-class Inputs:
+class DataArgument:
     """Settings of a command, with its data found."""
 
     settings: Mapping[str, Any]
@@ -40,7 +40,7 @@ class Inputs:
         return [line for line in (self.said, advice) if line is not None]
 
 
-def find_inputs(arguments: Sequence[str], *, settings: Mapping[str, Any], recipe: str | None = None) -> Inputs:
+def find_inputs(arguments: Sequence[str], *, settings: Mapping[str, Any], recipe: str | None = None) -> DataArgument:
     """Tell a folder or file from `key=value` settings, and find out how it is laid out.
 
     Args:
@@ -52,7 +52,7 @@ def find_inputs(arguments: Sequence[str], *, settings: Mapping[str, Any], recipe
     places = [Path(text).expanduser() for text in arguments if text not in overrides]
     data = dict(settings.get("data", {}))
     said = _find_data(places, data)
-    return Inputs({**settings, "data": data}, recipe, overrides, said)
+    return DataArgument({**settings, "data": data}, recipe, overrides, said)
 
 
 def _find_data(places: Sequence[Path], data: dict[str, Any]) -> str | None:

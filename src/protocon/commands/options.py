@@ -27,7 +27,7 @@ from typing import Annotated, Any
 import typer
 
 from protocon.commands.completion import data_sets, methods, precisions, recipes
-from protocon.commands.data_argument import Inputs, find_inputs
+from protocon.commands.data_argument import DataArgument, find_inputs
 from protocon.errors import ConfigError
 from protocon.runs import layout
 
@@ -189,7 +189,7 @@ class Chosen:
         """The options that were given, as they were typed."""
         return [option.shown(value) for option, value in self.options.items()]
 
-    def resolve(self) -> Inputs:
+    def resolve(self) -> DataArgument:
         """The settings that the options stand for, and where the data is."""
         flags = {option.flags[0]: option.shown(value) for option, value in self.options.items()}
         for first, second, what in _EXCLUSIVE:

@@ -13,7 +13,7 @@ _POINT = 0.01
 
 
 @dataclass(frozen=True)
-class Record:
+class CellRecord:
     """The outcome of one cell. Without a result, accuracy is None and `error` says why."""
 
     method: str
@@ -56,7 +56,7 @@ class Comparison:
     methods: tuple[str, ...]
     labels: tuple[int, ...]
     seeds: int
-    records: tuple[Record, ...]
+    records: tuple[CellRecord, ...]
     out: Path | None = None
 
     @property
@@ -70,7 +70,7 @@ class Comparison:
         return tuple(m for m in self.methods if m != OURS)
 
     @property
-    def failed(self) -> tuple[Record, ...]:
+    def failed(self) -> tuple[CellRecord, ...]:
         """Cells without a result."""
         return tuple(record for record in self.records if record.accuracy is None)
 

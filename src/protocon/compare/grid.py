@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 
 from protocon.compare.cells import Job, split_of
-from protocon.compare.comparison import Comparison, Record
+from protocon.compare.comparison import CellRecord, Comparison
 from protocon.compare.grid_progress import GridDisplay
 from protocon.compare.pool import run_jobs
 from protocon.compare.request import (
@@ -95,10 +95,10 @@ def _run(missing: list[Job], total: int, workers: int, console: Console) -> dict
     return errors
 
 
-def _record(job: Job, error: str | None) -> Record:
+def _record(job: Job, error: str | None) -> CellRecord:
     folder = job.run_folder()
     result: dict[str, Any] = folder.result() if folder is not None and folder.finished() else {}
-    return Record(
+    return CellRecord(
         method=job.cell.method,
         labels=job.cell.labels,
         seed=job.cell.seed,
@@ -132,7 +132,7 @@ def check(request: Request) -> DataBundle:
     return bundle
 
 
-def encode(request: Request, bundle: DataBundle, console: Console) -> None:
+def encode_once(request: Request, bundle: DataBundle, console: Console) -> None:
     """Compute the features of a frozen encoder once, on all cores, before the cells that share them start.
 
     Args:
@@ -159,7 +159,7 @@ def _loaded_once(request: Request, out: Path, console: Console) -> Iterator[Shar
     shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
     try:
         bundle = check(request)
-        encode(request, bundle, console)
+        encode_once(request, bundle, console)
         shared = share(bundle, folder)
         del bundle  # memory is for the cells
         yield shared

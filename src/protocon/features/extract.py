@@ -16,7 +16,7 @@ from protocon.data.imageset import ImageSet
 from protocon.errors import ConfigError
 from protocon.features.feature_table import FeatureTable
 from protocon.features.fold import fold_norms
-from protocon.features.key import describe, features_key, images_digest, weights_digest
+from protocon.features.key import describe, features_key, images_digest, module_digest
 from protocon.features.onnx_forward import ENGINE, onnx_forward
 
 _PURPOSE = 301  # what these draws are for, so that no other key of the same seed is among them
@@ -69,7 +69,7 @@ class FrozenEncoder:
     def digest(self) -> str:
         """Hash of the weights and of the normalisation, with the engine, whose rounding is its own."""
         engine = "" if self.engine == "torch" else f" {self.engine}"
-        return f"{weights_digest(self.module)} {self.mean.tolist()} {self.std.tolist()}{engine}"
+        return f"{module_digest(self.module)} {self.mean.tolist()} {self.std.tolist()}{engine}"
 
     def to(self, device: torch.device) -> "FrozenEncoder":
         """On a device, for evaluation, in the memory order that convolutions are fastest in."""

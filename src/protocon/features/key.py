@@ -39,7 +39,7 @@ def images_digest(images: ImageSet) -> str:
     return digest.hexdigest()
 
 
-def weights_digest(module: nn.Module) -> str:
+def module_digest(module: nn.Module) -> str:
     """Hash of all parameters and buffers with their names, types and shapes."""
     digest = hashlib.sha256()
     for name, tensor in module.state_dict().items():
@@ -71,7 +71,7 @@ def features_key(*, images: str, encoder: str, weights: str, views: list[str], s
     Args:
         images: `images_digest`; it covers their number and size.
         encoder: its name, since a file of weights does not say how they are used.
-        weights: `weights_digest`, of the encoder and of what normalises its input.
+        weights: `module_digest`, of the encoder and of what normalises its input.
         views: every view with its settings, in order.
         seed: of the views' draws.
         dtype: in which numbers are kept.

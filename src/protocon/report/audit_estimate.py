@@ -83,7 +83,7 @@ def missing_answers(drawn: Drawn, answers: dict[str, str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class AuditEstimate:
     """A share with its 95 % interval."""
 
     share: float
@@ -91,7 +91,7 @@ class Estimate:
     high: float
 
 
-def powered_estimate(right: np.ndarray, sure: np.ndarray, everywhere: float, population: int) -> Estimate:
+def powered_estimate(right: np.ndarray, sure: np.ndarray, everywhere: float, population: int) -> AuditEstimate:
     """Share of right labels among all images: mean(f on all) + mean(right − f on the audit).
 
     The first term is known exactly, so that only the second one varies, and the less so the better the confidences f
@@ -111,7 +111,7 @@ def powered_estimate(right: np.ndarray, sure: np.ndarray, everywhere: float, pop
     half = Z95 * math.sqrt(float(padded.var(ddof=1)) / len(padded) * left)
     middle = everywhere + float(padded.mean()) if left else share
     low, high = max(0.0, middle - half), min(1.0, middle + half)
-    return Estimate(min(max(share, low), high), low, high)
+    return AuditEstimate(min(max(share, low), high), low, high)
 
 
 def judge_audit(run: Path, drawn: Drawn, answers: dict[str, str], *, seed: int) -> dict[str, Any]:

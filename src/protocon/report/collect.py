@@ -166,7 +166,7 @@ def class_history(record: Record, key: str) -> ClassHistory | None:
 
 
 @dataclass(frozen=True)
-class ClusterSizes:
+class ClusterMembers:
     """Members of the clusters at the end, all heads together."""
 
     members: np.ndarray
@@ -181,13 +181,13 @@ class ClusterSizes:
         return int((self.members < self.gamma).sum())
 
 
-def cluster_sizes(record: Record) -> ClusterSizes | None:
+def cluster_members(record: Record) -> ClusterMembers | None:
     """From clusters.json; None for methods without clusters and for unfinished runs."""
     heads = record.clusters.get("heads")
     if not heads:
         return None
     members = np.concatenate([np.array(head["members"], dtype=np.int64) for head in heads])
-    return ClusterSizes(members, float(record.clusters["gamma"]), float(record.clusters["neighbours"]))
+    return ClusterMembers(members, float(record.clusters["gamma"]), float(record.clusters["neighbours"]))
 
 
 LOSSES = {

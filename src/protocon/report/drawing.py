@@ -13,7 +13,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from protocon.report.collect import ClassHistory, ClusterSizes, Confusion, Curve
+from protocon.report.collect import ClassHistory, ClusterMembers, Confusion, Curve
 
 BLUE, ORANGE, GREEN, BLACK, PURPLE, SKY, AMBER = (
     "#0072B2",
@@ -131,7 +131,7 @@ def _panel(axes: Any, series: Sequence[Line], *, title: str, percent: bool) -> N
         axes.set_ylim(bottom=0.0)
 
 
-def histogram(sizes: ClusterSizes) -> str:
+def histogram(sizes: ClusterMembers) -> str:
     """Cluster sizes, with γ and n as upright lines."""
 
     def draw(figure: Any) -> None:

@@ -219,7 +219,7 @@ def class_pictures(record: Record) -> list[Picture]:
     spread = cluster_range(record)
     if spread is not None:
         pictures.append(spread)
-    sizes = collect.cluster_sizes(record)
+    sizes = collect.cluster_members(record)
     if sizes is not None:
         pictures.append(
             Picture(

@@ -36,7 +36,7 @@ def held_out_splits(session: Session) -> list[Split]:
     return list(without_groups(session.split, groups)) if groups else []
 
 
-def hold_out(
+def cross_check_labels(
     session: Session, fabric: Fabric, folder: RunFolder, console: Console, signals: StopSignals
 ) -> HeldOutLabels | None:
     """Repeat the run once for each group of labels, without them; None where it is not asked for or not possible.

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from protocon.base import distributed
 from protocon.data.imageset import ImageSet
-from protocon.engine.labelling.cross_check import held_out_splits, hold_out
+from protocon.engine.labelling.cross_check import cross_check_labels, held_out_splits
 from protocon.engine.labelling.held_out import HeldOutLabels, write_held_out
 from protocon.engine.labelling.judgement import judge
 from protocon.engine.labelling.label_files import labels_that_look_wrong, write_labels, write_opinions
@@ -52,7 +52,9 @@ def label_run(trainer: Trainer, folder: RunFolder, console: Console, signals: St
         write_opinions(folder.opinions_file, session.bundle.train, judged)
         if held_out_splits(session):
             write_labels(folder.labels_file, session.bundle.train, judged, sort_images(judged, math.inf))
-    return _accept(folder, session, judged, hold_out(session, trainer.fabric, folder, console, signals), writes=writes)
+    return _accept(
+        folder, session, judged, cross_check_labels(session, trainer.fabric, folder, console, signals), writes=writes
+    )
 
 
 def _accept(
