@@ -75,6 +75,9 @@ def photographs(place: Path) -> None:
     """Cats are dark and dogs are bright; three of each have a label."""
     (place / "photos").mkdir()
     (place / "new-photos").mkdir()
+    for name, level in (("cat", 20), ("dog", 240)):
+        (place / "more-photos" / name).mkdir(parents=True)
+        Image.new("RGB", (20, 20), (level, level, level)).save(place / "more-photos" / name / "1.png")
     rows = ["file,label"]
     for number in range(40):
         bright = number % 2

@@ -28,7 +28,8 @@ from protocon.networks.component_space import RootSpace
 from protocon.networks.encoders import build_encoder
 from protocon.networks.packaged import locate
 from protocon.networks.weights import read_weights
-from protocon.runs.trained import evaluate_run, load_run
+from protocon.runs.run_accuracy import evaluate_run
+from protocon.runs.trained import load_run
 from protocon.settings.auto import resolve_auto
 from protocon.settings.config import NetworkConfig, RunConfig, build_config
 from tests.engine.runs import quiet

@@ -114,9 +114,12 @@ def _draw_report(run: Path) -> None:
     from protocon.base.atomic import write_bytes
     from protocon.commands.report import run_images
     from protocon.errors import ProtoConError
+    from protocon.report.model_card import build_card
     from protocon.report.page import build_page
+    from protocon.report.record import read_record
 
     try:
+        write_bytes(run / layout.CARD, build_card(read_record(run)).encode("utf-8", "backslashreplace"))
         write_bytes(run / "report.html", build_page([run], images=run_images).encode())
     except (ProtoConError, OSError) as error:
         Console(stderr=True).print(f"warning: report.html could not be drawn again: {error}", markup=False)

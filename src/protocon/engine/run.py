@@ -15,7 +15,7 @@ from protocon.base.atomic import write_bytes
 from protocon.data.imageset import DataBundle
 from protocon.data.registry import OWN
 from protocon.engine.labelling.label_run import label_run
-from protocon.engine.labelling.write_outputs import draw_report
+from protocon.engine.labelling.write_outputs import draw_report, write_card
 from protocon.engine.loop.epochs import train_run
 from protocon.engine.loop.signals import StopSignals
 from protocon.engine.planning.budget import within_budget
@@ -140,6 +140,7 @@ def _train(settled: Settled, fabric: Fabric, folder: RunFolder, console: Console
         result |= label_run(trainer, folder, console, signals)
     if distributed.rank() == 0:
         folder.write_json(folder.result_file, result)
+        write_card(folder, console)
         if settled.config.run.report:
             draw_report(folder, settled.bundle.train, console)
     distributed.barrier()
@@ -196,6 +197,8 @@ def _tidy(begun: Continued, console: Console, say: Callable[[str], None]) -> Non
     """Make up for what a process that was killed right after the result could not do any more: the report."""
     folder = begun.folder
     half_done = folder.unfinished()
+    if not (folder.path / layout.CARD).is_file():
+        write_card(folder, console)
     if not half_done and (
         folder.report_file.is_file() or not begun.asked.run.report or not folder.split_file.is_file()
     ):

@@ -48,6 +48,8 @@ AUDIT_PAGE = "audit.html"
 """The sample's pictures."""
 REPORT = "report.html"
 """The run on one page."""
+CARD = "README.md"
+"""The model card: what the model is for, what it learnt from, how good it is, what it cannot do."""
 LOCK = "run.lock"
 """Held by the process that is at it."""
 

@@ -1,4 +1,4 @@
-"""A finished run, loaded for use: predict images, evaluate on its test set."""
+"""A finished run, loaded for use: predict images."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,6 @@ from protocon.runs.layout import MODEL
 from protocon.runs.model_file import read_model
 from protocon.runs.predict_files import predict_rows
 from protocon.runs.predict_set import predict_set
-from protocon.runs.run_data import load_data
 from protocon.settings.resolved_config import ResolvedConfig
 from protocon.types import Outputs
 
@@ -99,26 +98,3 @@ def load_run(path: str | Path) -> TrainedRun:
         )
     network, config, facts, _ = read_model(file)
     return TrainedRun(network, config, tuple(facts["class_names"]), tuple(facts["shape"]))
-
-
-def evaluate_run(run: TrainedRun) -> dict[str, Any]:
-    """Accuracy of a run on its data's test set, overall and by class."""
-    test = load_data(run.config).test
-    if test is None:
-        raise DataError(
-            "the run's data has no test set; give test images (a test/ folder, x_test in the array file) "
-            "or hold some out with data.test_fraction"
-        )
-    labels = torch.from_numpy(test.labels.copy())
-    known = labels >= 0
-    right = run.predict_set(test).logits.argmax(-1)[known] == labels[known]
-    by_class = {
-        name: float(right[labels[known] == number].double().mean())
-        for number, name in enumerate(run.class_names)
-        if bool((labels[known] == number).any())
-    }
-    return {
-        "test_accuracy": float(right.double().mean()),
-        "test_images": int(known.sum()),
-        "accuracy_by_class": by_class,
-    }

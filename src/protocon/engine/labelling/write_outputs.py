@@ -8,6 +8,7 @@ from torch import nn
 from protocon.base.atomic import write_bytes
 from protocon.data.imageset import ImageSet
 from protocon.engine.setup.session import Session
+from protocon.runs import layout
 from protocon.runs.model_file import model_bytes
 from protocon.runs.run_folder import RunFolder
 
@@ -32,6 +33,18 @@ def triage_threshold(session: Session) -> float:
     """The method's own τ where it is a fixed number, else the usual one."""
     own = getattr(session.method.settings, "threshold", _THRESHOLD)
     return float(own) if isinstance(own, int | float) else _THRESHOLD
+
+
+def write_card(folder: RunFolder, console: Console) -> None:
+    """The model card of a finished run; as with the report, a run is not lost for want of it."""
+    try:
+        from protocon.report.model_card import build_card
+        from protocon.report.record import read_record
+
+        write_bytes(folder.path / layout.CARD, build_card(read_record(folder.path)).encode("utf-8", "backslashreplace"))
+    except Exception as error:
+        line = f"warning: the model card of this finished run cannot be written ({type(error).__name__}: {error})"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def draw_report(folder: RunFolder, images: ImageSet, console: Console) -> None:
