@@ -99,3 +99,7 @@ class Update:
     """Name of the network whose weights are updated. Gradients that reach other networks are dropped."""
     max_norm: float | None = None
     """Clip the gradient to this length first."""
+    max_norm_of_each: float | None = None
+    """Clip the gradient of each weight tensor to this length first, as DINO does."""
+    fixed: tuple[str, ...] = ()
+    """Weights whose names start so are left as they are in this update: no step, no decay, no momentum."""

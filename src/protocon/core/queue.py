@@ -56,3 +56,41 @@ class FeatureQueue(nn.Module):
     def bytes(self) -> int:
         """Memory that the queue takes."""
         return sum(buffer.numel() * buffer.element_size() for buffer in self.buffers())
+
+
+class EmbeddingQueue(nn.Module):
+    """The last K embeddings, first in, first out (MoCo's keys, SwAV's projections).
+
+    Args:
+        size: K, rows kept.
+        dim: d.
+    """
+
+    embeddings: Tensor
+    received: Tensor
+
+    def __init__(self, size: int, *, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("embeddings", torch.zeros(size, dim))
+        # All rows ever received: the next one goes to this number modulo K.
+        self.register_buffer("received", torch.zeros((), dtype=torch.int64))
+
+    def similarities(self, rows: Tensor) -> Tensor:
+        """Inner products of rows (n, d) with the queue, (n, K); the lowest finite number where a place is empty."""
+        found = rows @ self.embeddings.to(rows.dtype).T
+        empty = torch.arange(len(self.embeddings), device=rows.device) >= self.received
+        return found.masked_fill(empty, torch.finfo(found.dtype).min)
+
+    @torch.no_grad()
+    def add(self, embeddings: Tensor) -> None:
+        """Take in rows (n, d); the oldest make room. Of more than K rows the last K stay."""
+        size, new = len(self.embeddings), len(embeddings)
+        kept = min(size, new)
+        order = torch.arange(new - kept, new, device=self.embeddings.device)
+        place = (self.received + order) % size
+        self.embeddings[place] = embeddings[new - kept :].to(self.embeddings.dtype)
+        self.received += new
+
+    def bytes(self) -> int:
+        """Memory that the queue takes."""
+        return self.embeddings.numel() * self.embeddings.element_size()

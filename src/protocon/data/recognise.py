@@ -39,28 +39,29 @@ class Recognised:
         return f"{shown(str(self.root))}: read as {self.name} ({self.reason})"
 
 
-def recognise(root: Path, labels: Path | None = None) -> Recognised:
+def recognise(root: Path, labels: Path | None = None, *, needs_labels: bool = True) -> Recognised:
     """Find out how a folder or file is laid out.
 
     Args:
         root: what the user named; it exists.
         labels: a labels file that was given with it.
+        needs_labels: refuse images of which nothing says the class of any.
     """
     if root.is_file():
-        return _file(root, labels)
+        return _file(root, labels, needs_labels)
     if not root.is_dir():
         raise DataError(f"{root} does not exist. Expected a folder of images, a zip of one, or an .npz file.")
-    return _folder(root, labels)
+    return _folder(root, labels, needs_labels)
 
 
-def _file(root: Path, labels: Path | None) -> Recognised:
+def _file(root: Path, labels: Path | None, needs_labels: bool) -> Recognised:
     suffix = root.suffix.lower()
     if suffix in _ARRAYS:
         return Recognised("arrays", root, f"an {suffix} file")
     if suffix == ".parquet":
         return Recognised("hf", root, "a Parquet file, as Hugging Face keeps images")
     if suffix == ".zip":
-        found = _files(root, open_store(root, "folder", _LAYOUTS), labels)
+        found = _files(root, open_store(root, "folder", _LAYOUTS), labels, needs_labels)
         if found is None:
             raise DataError(f"{root} has no images. Expected in it: {_LAYOUTS}.")
         return found
@@ -70,14 +71,14 @@ def _file(root: Path, labels: Path | None) -> Recognised:
     )
 
 
-def _folder(root: Path, labels: Path | None) -> Recognised:
+def _folder(root: Path, labels: Path | None, needs_labels: bool) -> Recognised:
     names = {entry.name for entry in root.iterdir()}
     for folder, benchmark in _BENCHMARKS.items():
         if folder in names:
             return Recognised(benchmark, root, f"there is {folder}/")
     if labels is None and names & {"dataset_dict.json", "dataset_info.json"} and not names & set(LABELS_FILES):
         return Recognised("hf", root, "saved by the package datasets")
-    found = _files(root, open_store(root, "folder", _LAYOUTS), labels)
+    found = _files(root, open_store(root, "folder", _LAYOUTS), labels, needs_labels)
     if found is not None:
         return found
     arrays = sorted(name for name in names if name.lower().endswith(".npz"))
@@ -88,7 +89,7 @@ def _folder(root: Path, labels: Path | None) -> Recognised:
     raise DataError(f"{root} has no images. Expected in it: {_LAYOUTS}. Found: {describe(root)}.")
 
 
-def _files(root: Path, store: FileStore, labels: Path | None) -> Recognised | None:
+def _files(root: Path, store: FileStore, labels: Path | None, needs_labels: bool) -> Recognised | None:
     """The layout of image files; None if there are none."""
     entries = store.files()
     images, _ = sort_out(entries)
@@ -107,6 +108,8 @@ def _files(root: Path, store: FileStore, labels: Path | None) -> Recognised | No
     if len(classes) >= 2:
         shown_classes = ", ".join(shown(name) for name in classes[:4]) + (", …" if len(classes) > 4 else "")
         return Recognised("imagefolder", root, f"{len(classes)} class folders: {shown_classes}")
+    if not needs_labels:
+        return Recognised("images", root, f"{len(images):,} images without labels")
     raise DataError(
         f"{root} has {len(images):,} images but nothing that says the class of any of them. Expected: {_LAYOUTS}. "
         f"No labels yet? Make some in the browser with `protocon label {root}`, or `protocon pick {root}` lists the "

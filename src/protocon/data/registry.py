@@ -22,6 +22,7 @@ _TABLE = {
     "imagenet": "class_folders:imagenet",
     "imagefolder": "class_folders:imagefolder",
     "folder": "labelled_folder:folder",
+    "images": "unlabelled_folder:unlabelled_folder",
     "metadata": "hf_folder:metadata",
     "hf": "hf_hub:huggingface",
     "arrays": "arrays:arrays",
@@ -29,7 +30,7 @@ _TABLE = {
 DATASET_NAMES = tuple(_TABLE)
 """Every data source, known without importing torch, for the shell's completion."""
 
-OWN = ("folder", "imagefolder", "metadata", "hf", "arrays")
+OWN = ("folder", "imagefolder", "images", "metadata", "hf", "arrays")
 """Sources for data of any kind, rather than for one benchmark."""
 
 DATASETS: dict[str, Source]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from protocon.core.schedules import fixmatch_cosine
 from protocon.methods.needs import Crops, Facts, Momentum, Support
+from protocon.networks.projector import ProjectorShape
 from protocon.types import Batch, Outputs, Progress, Step, Update
 
 Forward = Callable[[Tensor], Outputs]
@@ -113,17 +115,19 @@ class Method(nn.Module):
     Config: ClassVar[type[MethodConfig]] = MethodConfig
     uses_projector: ClassVar[bool] = False
     """Whether the network needs the projector h."""
+    projector: ClassVar[ProjectorShape] = ProjectorShape()
+    """Its layers."""
     uses_labels: ClassVar[bool] = True
     """Whether it learns from labels. If not (pre-training), all images are unlabelled and no classes are predicted."""
     uses_samples: ClassVar[bool] = False
     """Whether `prepare` must see the features of the whole training set before the first step."""
     uses_unlabelled: ClassVar[bool] = True
     """Whether views of unlabelled images are needed at all."""
-    weak_view: ClassVar[bool] = True
+    weak_view: bool = True
     """Whether a step needs the weak view of each unlabelled image."""
     strong_views: ClassVar[int] = 1
     """How many strong views of each unlabelled image a step needs."""
-    crops: ClassVar[tuple[Crops, ...]] = ()
+    crops: tuple[Crops, ...] = ()
     """Random crops of each unlabelled image that a step needs, one entry for each size or kind."""
     main: ClassVar[str] = "network"
     """Name of the network that the run is about: its average is kept as `averaged`."""
@@ -150,19 +154,6 @@ class Method(nn.Module):
             teacher: the network or copy that judges the weak views.
             batch: this step's views.
             progress: where training is.
-        """
-        raise NotImplementedError
-
-    def loss_of(self, labelled: Outputs, strong: tuple[Outputs, ...], batch: Batch) -> Tensor:
-        """The loss of a step from the network's outputs, for methods whose loss needs nothing else that steps change.
-
-        Such runs are trained side by side, many at once, where only their loss matters and no log is kept. It must be
-        the loss of `step`.
-
-        Args:
-            labelled: of the labelled images' weak views.
-            strong: of the strong views.
-            batch: targets and indices; its views are not there.
         """
         raise NotImplementedError
 
@@ -200,6 +191,14 @@ class Method(nn.Module):
         """Momentum copies by name, besides the averaged one."""
         return {}
 
+    def teachers(self) -> dict[str, Path]:
+        """Folders of finished runs whose networks, which stay as they are, are among `networks` by these names."""
+        return {}
+
+    def rates(self, network: str) -> dict[str, float]:  # noqa: ARG002
+        """Factors on a network's learning rate for weights whose names start so; 1 for all others."""
+        return {}
+
     def support(self) -> Support | None:
         """The class-balanced support set that each step needs, if any."""
         return None
@@ -227,6 +226,9 @@ class Method(nn.Module):
             progress: where training is.
         """
         return base
+
+    def constrain(self, name: str, network: nn.Module) -> None:
+        """Put a network's weights back where they must be after an optimiser's step, such as vectors at unit length."""
 
     def model(self, network: nn.Module) -> nn.Module:
         """The network that predicts and is saved: the evaluated one, without what the method wrapped around it."""

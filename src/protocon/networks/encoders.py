@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from timm import create_model, list_models
 from torch import Tensor, nn
 
 from protocon.errors import ConfigError
-from protocon.networks.efficientnet_lite import MEAN, STD, EfficientNetLite, lite_size
 from protocon.networks.pooled_blocks import PooledBlocks
-from protocon.networks.weights import find_weights, load_encoder
+from protocon.networks.weights import find_weights, load_encoder, stored_statistics
 from protocon.networks.wideresnet import WideResNet, parse_name
 
 _MLP = re.compile(r"mlp-(\d+)")
@@ -30,7 +30,7 @@ class Encoder:
     """Lengths of its own features and of pooled blocks beside them; empty where there are only its own."""
 
 
-class HiddenLayer(nn.Module):
+class _Hidden(nn.Module):
     """One hidden layer on given embeddings, in place of fine-tuning the encoder."""
 
     def __init__(self, inputs: int, width: int) -> None:
@@ -39,7 +39,6 @@ class HiddenLayer(nn.Module):
         self.activation = nn.ReLU()
 
     def forward(self, x: Tensor) -> Tensor:
-        """What the heads see."""
         out: Tensor = self.activation(self.linear(x))
         return out
 
@@ -53,7 +52,6 @@ def build_encoder(
     weights_sha256: str | None = None,
     norm_momentum: float = 0.1,
     pooled_blocks: int = 0,
-    frozen: bool = False,
 ) -> Encoder:
     """Build the encoder called `name` for inputs of this shape.
 
@@ -65,17 +63,13 @@ def build_encoder(
         weights_sha256: of that file; another one is refused.
         norm_momentum: BatchNorm's, for wide ResNets.
         pooled_blocks: last blocks of an EfficientNet whose pooled outputs stand beside its features.
-        frozen: it will not be trained, and its weights come from a file: it needs no way to draw new ones.
     """
-    lite = lite_size(name) if frozen and not pretrained and len(input_shape) == 3 else None
-    if lite is None:
-        encoder = _build(name, input_shape, pretrained, norm_momentum)
-    else:
-        channels = input_shape[0]
-        module = EfficientNetLite(lite, in_channels=channels)
-        encoder = Encoder(module, module.num_features, (MEAN,) * channels, (STD,) * channels)
+    encoder = _build(name, input_shape, pretrained, norm_momentum)
     if weights is not None:
-        load_encoder(encoder.module, find_weights(weights, sha256=weights_sha256))
+        file = find_weights(weights, sha256=weights_sha256)
+        load_encoder(encoder.module, file)
+        if (own := stored_statistics(file, channels=input_shape[0])) is not None:
+            encoder = replace(encoder, mean=own[0], std=own[1])
     if not pooled_blocks:
         return encoder
     wide = PooledBlocks(encoder.module, pooled_blocks)
@@ -91,7 +85,7 @@ def _build(name: str, input_shape: tuple[int, ...], pretrained: bool, norm_momen
                 "choose an image encoder such as wrn-28-2 or resnet50"
             )
         if hidden:
-            return Encoder(HiddenLayer(input_shape[0], int(hidden[1])), int(hidden[1]))
+            return Encoder(_Hidden(input_shape[0], int(hidden[1])), int(hidden[1]))
         return Encoder(nn.Identity(), input_shape[0])
     if len(input_shape) != 3:
         raise ConfigError(
@@ -106,8 +100,6 @@ def _build(name: str, input_shape: tuple[int, ...], pretrained: bool, norm_momen
 
 
 def _from_timm(name: str, channels: int, pretrained: bool) -> Encoder:
-    from timm import create_model, list_models  # takes seconds to import
-
     if not list_models(name.split(".")[0]):
         near = list_models(f"*{name.split('.')[0][:6]}*")[:5]
         raise ConfigError(

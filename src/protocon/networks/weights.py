@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -86,6 +86,44 @@ def load_encoder(encoder: nn.Module, path: Path) -> str:
         )
     encoder.load_state_dict(ordered)
     return f"{len(own)} tensors in order (the file uses other names)"
+
+
+def stored_statistics(path: Path, *, channels: int) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Mean and spread per channel that a run of this package normalised its images with; None in any other file."""
+    if path.suffix != ".safetensors":
+        return None
+    try:
+        with safe_open(path, framework="pt") as content:
+            names = set(content.keys())
+            if not {"mean", "std", "classifier.weight"} <= names:
+                return None
+            mean, std = content.get_tensor("mean"), content.get_tensor("std")
+    except (SafetensorError, OSError, ValueError):
+        return None
+    return (tuple(mean.tolist()), tuple(std.tolist())) if mean.shape == std.shape == (channels,) else None
+
+
+def load_kept(kept: nn.Module, weights: Path | None, *, sha256: str | None) -> None:
+    """Fill the kept first layers of a pre-training's head from the run that has it.
+
+    Args:
+        kept: the layers.
+        weights: file of the run's network.
+        sha256: of that file; another one is refused.
+    """
+    if weights is None:
+        raise ConfigError("method.head_layers keeps layers of a pre-trained head, so it needs --init with such a run")
+    start = "projector."
+    file = find_weights(weights, sha256=sha256)
+    found = {name.removeprefix(start): value for name, value in read_weights(file).items() if name.startswith(start)}
+    own = kept.state_dict()
+    wrong = [name for name, value in own.items() if name not in found or found[name].shape != value.shape]
+    if wrong:
+        raise ConfigError(
+            f"{weights} has no such head as method.head_layers keeps (first that does not fit: {wrong[0]}). Give a run "
+            "of protocon pretrain --method simclr, or leave method.head_layers out"
+        )
+    kept.load_state_dict({name: found[name] for name in own})
 
 
 def _strip_prefixes(found: dict[str, Tensor], wanted: set[str]) -> dict[str, Tensor]:

@@ -27,14 +27,16 @@ def build_network(
         mean: per channel (or per feature), subtracted from the input.
         std: divides it next.
     """
-    uses_projector = METHODS[config.method_name].uses_projector
+    method = METHODS[config.method_name]
     return Network(
         encoder,
         classes=classes,
-        projection_dim=config.network.projection_dim if uses_projector else 0,
+        projection_dim=config.network.projection_dim if method.uses_projector else 0,
         mean=mean,
         std=std,
         projector_norm=config.network.projector_norm,
+        projector=method.projector,
+        kept_layers=getattr(config.method, "head_layers", 0),
     )
 
 

@@ -14,10 +14,11 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from protocon.errors import ProtoConError, RunError
+from protocon.methods import METHODS
 from protocon.networks.component_space import Kind, empty_space
 from protocon.networks.encoders import build_encoder
 from protocon.networks.frozen import stack, with_space_names
-from protocon.networks.network import Network
+from protocon.networks.network import MIN_CLASSES, Network
 from protocon.runs.build_network import build_network, trained_part
 from protocon.settings.config import validate
 from protocon.settings.legacy import with_epochs, with_old_values
@@ -84,17 +85,16 @@ def _rebuild(config: ResolvedConfig, facts: dict[str, Any], tensors: dict[str, T
     shape, names = tuple(facts["shape"]), tuple(facts["class_names"])
     if not shape or not all(type(side) is int and 0 < side < 2**20 for side in shape):
         raise ValueError(f"an input shape of {shape}")
-    if len(names) < 2 or not all(isinstance(name, str) for name in names):
+    if (len(names) < 2 and METHODS[config.method_name].uses_labels) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"class names {names[:5]}")
-    own, frozen = config.network, config.network.frozen
-    encoder = build_encoder(own.encoder, input_shape=shape, pooled_blocks=own.pooled_blocks, frozen=frozen)
-    if frozen:
+    encoder = build_encoder(config.network.encoder, input_shape=shape, pooled_blocks=config.network.pooled_blocks)
+    if config.network.frozen:
         tensors = with_space_names(tensors)
         components = len(tensors.get("encoder.space.matrix", torch.zeros(1, 1)).T)
         trained = build_encoder(trained_part(config), input_shape=(components,))
         kind: Kind = "roots" if "encoder.space.shift" in tensors else "standard"
         encoder = stack(encoder, trained, empty_space(kind, encoder.parts or (encoder.features,), components))
     blank = [0.0] * shape[0], [1.0] * shape[0]  # the file has the normalisation too
-    network = build_network(config, encoder, classes=len(names), mean=blank[0], std=blank[1])
+    network = build_network(config, encoder, classes=max(MIN_CLASSES, len(names)), mean=blank[0], std=blank[1])
     network.load_state_dict(tensors)
     return network.to(memory_format=torch.channels_last).eval()

@@ -161,6 +161,8 @@ class OptimConfig(_Section):
     auto is SGD's."""
     lr: Annotated[float, Field(gt=0)] | Auto = "auto"
     """Learning rate. The paper's is 0.03; auto doubles it where there are only a few thousand steps."""
+    lars_trust: float = Field(default=0.001, gt=0)
+    """LARS: a layer's step as a share of the length of its weights, per unit of learning rate."""
     momentum: float = Field(default=0.9, ge=0, lt=1)
     """Momentum of SGD and LARS, and β₁ of AdamW."""
     nesterov: bool = True

@@ -20,8 +20,8 @@ _EXPECTED = "image files, in any folders"
 def unlabelled_folder(options: SourceOptions) -> DataBundle:
     """Images anywhere below root (a folder or a zip), with the labels that there are: none, one or many.
 
-    Labels come from the option `labels`, or from labels.csv in root; folders say nothing. No source of `DATASETS`, for
-    nothing can be trained on it before there are labels.
+    Labels come from the option `labels`, or from labels.csv in root; folders say nothing. Of the methods, only
+    those that learn without labels (`protocon pretrain`) can be trained on it.
     """
     options.accept_only("unlabelled folder", *FILE_OPTIONS, "labels")
     root = need_root(options, "unlabelled folder", _EXPECTED)

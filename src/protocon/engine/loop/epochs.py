@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lightning_fabric import Fabric
 from rich.console import Console
 
 from protocon.base import distributed
@@ -20,7 +21,6 @@ from protocon.engine.loop.saver import Saver, Start, find_start
 from protocon.engine.loop.signals import StopSignals
 from protocon.engine.loop.tensorboard_log import ScalarLog
 from protocon.engine.loop.trainer import LAST_EPOCHS, Trainer, build_trainer
-from protocon.engine.setup.fabric import Fabric
 from protocon.engine.setup.session import Session
 from protocon.errors import TrainingError
 from protocon.runs.run_folder import RunFolder
@@ -71,10 +71,16 @@ def _train_epochs(
     """The epochs that are left. Everything an epoch adds to the run's files is there before its checkpoint is."""
     session, config = trainer.session, trainer.config
     total = session.resolved.total_epochs
-    clusters = session.method.summary().get("clusters")
+    facts = session.method.summary()
+    clusters = facts.get("clusters")
     names = session.bundle.train.class_names
     guards = start.guards(
-        Guards(class_names=names, clusters=None if clusters is None else int(clusters), total_epochs=total)
+        Guards(
+            class_names=names,
+            clusters=None if clusters is None else int(clusters),
+            total_epochs=total,
+            chance_loss=facts.get("chance_loss"),
+        )
     )
     saver = Saver(trainer, folder, guards=guards, signals=signals, minutes=config.run.checkpoint_minutes)
     for epoch in range(start.epoch, total):
@@ -114,6 +120,13 @@ def _append_classes(folder: RunFolder, session: Session, epoch: int) -> None:
         folder.append(folder.classes_file, {"epoch": epoch} | row)
 
 
+_OF_SOME = (
+    *("clusters_in_use", "smallest_cluster", "largest_cluster"),
+    *("loss", "knn_accuracy", "feature_spread", "projection_spread"),
+)
+"""Numbers of the last epoch that some methods have."""
+
+
 def summarise(trainer: Trainer, folder: RunFolder, seconds: float) -> dict[str, Any]:
     """What `train --json` prints.
 
@@ -151,7 +164,7 @@ def summarise(trainer: Trainer, folder: RunFolder, seconds: float) -> dict[str, 
             "peak_memory_mib": peak_memory_mib(),
             "warnings": folder.warnings(),
         }
-        | {key: last[key] for key in ("clusters_in_use", "smallest_cluster", "largest_cluster") if key in last}
+        | {key: last[key] for key in _OF_SOME if key in last}
         | session.method.summary()
     )
 

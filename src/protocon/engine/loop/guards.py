@@ -1,29 +1,15 @@
 """What goes wrong in training, noticed while it happens: each warning once when it begins, with what to try."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from protocon.engine.loop.collapse_rules import collapse_rules
 from protocon.engine.loop.meter import Unchecked
+from protocon.engine.loop.rule import Row, Rule, above, below
 from protocon.errors import TrainingError
 
-Row = Mapping[str, float]
 _SHOWN = 8
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A symptom that must last before it counts: single epochs say little."""
-
-    kind: str
-    holds: Callable[[Row], str | None]
-    """What is seen in an epoch's numbers, in words; None where all is well or the number is not there."""
-    advice: str
-    first_epoch: int
-    """Epochs before this are not judged: clusters and confidence have to form first."""
-    patience: int
-    """Epochs in a row."""
 
 
 class Guards:
@@ -33,12 +19,20 @@ class Guards:
         class_names: C names.
         clusters: K, where the method clusters.
         total_epochs: length of the run; patience grows with it.
+        chance_loss: what a method loses that tells no image from another, where that is known.
     """
 
-    def __init__(self, *, class_names: Sequence[str], clusters: int | None, total_epochs: int) -> None:
+    def __init__(
+        self,
+        *,
+        class_names: Sequence[str],
+        clusters: int | None,
+        total_epochs: int,
+        chance_loss: float | None = None,
+    ) -> None:
         self._names = tuple(class_names)
         self._patience = min(50, max(5, math.ceil(total_epochs / 20)))
-        self._rules = _rules(clusters, self._patience, total_epochs)
+        self._rules = (*_rules(clusters, self._patience, total_epochs), *collapse_rules(chance_loss))
         self._bad: dict[str, int] = {}
         self._good: dict[str, int] = {}
         self._warned: set[str] = set()
@@ -51,7 +45,7 @@ class Guards:
         for rule in self._rules:
             message = rule.holds(row) if epoch >= rule.first_epoch else None
             if self._begins(rule.kind, message is not None, rule.patience):
-                text = f"{message}, for {rule.patience} epochs now"
+                text = f"{message}, for {rule.patience} epochs now" if rule.patience > 1 else str(message)
                 found.append({"epoch": epoch, "kind": rule.kind, "message": text, "advice": rule.advice})
         if labels_by_class and epoch >= 1:
             found += self._missing_classes(epoch, labels_by_class)
@@ -94,7 +88,7 @@ def _rules(clusters: int | None, patience: int, total_epochs: int) -> tuple[Rule
     rules = [
         Rule(
             "no_pseudo_labels",
-            _below("retention", 0.01, "only {:.1%} of the images have a pseudo-label above the threshold"),
+            below("retention", 0.01, "only {:.1%} of the images have a pseudo-label above the threshold"),
             "lower method.threshold, label more images, or train longer; if the training loss does not fall either, "
             "raise optim.lr",
             first_epoch=1,
@@ -102,7 +96,7 @@ def _rules(clusters: int | None, patience: int, total_epochs: int) -> tuple[Rule
         ),
         Rule(
             "one_class",
-            _above("largest_class_share", 0.95, "{:.1%} of all pseudo-labels are one class"),
+            above("largest_class_share", 0.95, "{:.1%} of all pseudo-labels are one class"),
             "if the data is not that one-sided, training has collapsed: lower optim.lr, use distribution alignment "
             "(fixmatch-da, or protocon with method.alignment=dual), and check that labels.csv is right",
             first_epoch=1,
@@ -110,14 +104,14 @@ def _rules(clusters: int | None, patience: int, total_epochs: int) -> tuple[Rule
         ),
         Rule(
             "prototypes_alike",
-            _above("prototype_similarity", 0.9, "class prototypes are nearly the same (mean cosine {:.2f})"),
+            above("prototype_similarity", 0.9, "class prototypes are nearly the same (mean cosine {:.2f})"),
             "the projector has collapsed: set network.projector_norm=true, lower method.lambda_c or optim.lr",
             first_epoch=2,
             patience=patience,
         ),
         Rule(
             "disagreement",
-            _below("agreement", 0.3, "classifier and clusters agree on only {:.1%} of the images"),
+            below("agreement", 0.3, "classifier and clusters agree on only {:.1%} of the images"),
             "clusters do not follow classes: train longer, lower method.neighbours, or raise method.alpha to "
             "trust the classifier more",
             first_epoch=settled,
@@ -130,21 +124,13 @@ def _rules(clusters: int | None, patience: int, total_epochs: int) -> tuple[Rule
         rules.append(
             Rule(
                 "few_clusters",
-                _below("clusters_in_use", share * clusters, few),
+                below("clusters_in_use", share * clusters, few),
                 "raise method.size_ratio (0.9 keeps clusters alive) or method.dual_rate",
                 first_epoch=2,
                 patience=3,
             )
         )
     return tuple(rules)
-
-
-def _below(key: str, limit: float, text: str) -> Callable[[Row], str | None]:
-    return lambda row: text.format(row[key]) if key in row and row[key] < limit else None
-
-
-def _above(key: str, limit: float, text: str) -> Callable[[Row], str | None]:
-    return lambda row: text.format(row[key]) if key in row and row[key] > limit else None
 
 
 def not_finite(seen: Unchecked, bad: Sequence[str], *, epoch: int, labelled: str, unlabelled: str) -> TrainingError:

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 import torch
+from lightning_fabric import Fabric
 from pydantic import ValidationError
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -13,11 +15,11 @@ from torch.optim import Optimizer
 from protocon.base import distributed
 from protocon.engine.loop.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
 from protocon.engine.loop.optimizers import build_optimizer
-from protocon.engine.setup.fabric import Fabric
 from protocon.errors import ConfigError
 from protocon.methods.base import AVERAGED, Forward, Method
 from protocon.networks.ema import MomentumCopy, Statistics, ramped_decay
 from protocon.networks.syncnorm import average_statistics, synchronise_norms
+from protocon.runs.trained import load_run
 from protocon.settings.resolved_config import ResolvedConfig, ResolvedOptim
 from protocon.types import Progress, Update
 
@@ -66,7 +68,13 @@ class Learners:
         }
         self.forwards: dict[str, Forward] = {name: learner.network for name, learner in self.learners.items()}
         self.forwards |= {name: copy.module for name, copy in self.copies.items()}
+        self.forwards |= {name: self._teacher(path) for name, path in method.teachers().items()}
         self._updated: set[str] = set()
+
+    def _teacher(self, path: Path) -> Forward:
+        """The network of a finished run: it is not trained, and is not a part of checkpoints."""
+        like = next(self.main.bare.parameters())
+        return load_run(path).network.to(like.device, like.dtype).requires_grad_(False)
 
     def _check_names(self, method: Method) -> None:
         """A method's mistake in names is told before training."""
@@ -119,14 +127,20 @@ class Learners:
     def apply(self, update: Update, progress: Progress) -> None:
         """Take the optimiser's step."""
         learner = self._learner(update)
+        fixed = _leave_fixed(learner.bare, update.fixed)
         if update.max_norm is not None:
             self._fabric.clip_gradients(learner.network, learner.optimizer, max_norm=update.max_norm)
+        if update.max_norm_of_each is not None:
+            _clip_each(learner.bare, update.max_norm_of_each)
         decay = self._method.weight_decay(update.network, learner.settings.weight_decay, progress)
         for group, decays in zip(learner.optimizer.param_groups, learner.decays, strict=True):
-            group["lr"] = self.learning_rate(update.network, progress)
+            group["lr"] = group["rate"] * self.learning_rate(update.network, progress)
             if decays:
                 group["weight_decay"] = decay
         learner.optimizer.step()
+        _start_momentum(learner.optimizer, fixed)
+        with torch.no_grad():
+            self._method.constrain(update.network, learner.bare)
         self._updated.add(update.network)
 
     def _learner(self, update: Update) -> Learner:
@@ -175,6 +189,29 @@ class Learners:
             copy.module.load_state_dict(checkpoint.part(_copy_part(name)))
 
 
+def _leave_fixed(network: nn.Module, fixed: tuple[str, ...]) -> list[nn.Parameter]:
+    """Without a gradient an optimiser skips a weight; returns those."""
+    left = [weight for name, weight in network.named_parameters() if fixed and name.startswith(fixed)]
+    for weight in left:
+        weight.grad = None
+    return left
+
+
+def _start_momentum(optimizer: Optimizer, fixed: list[nn.Parameter]) -> None:
+    """Give weights that were left out a momentum of zero: torch's fused SGD wants one of all weights, or of none."""
+    if "momentum" not in optimizer.param_groups[0] or not optimizer.param_groups[0]["momentum"]:
+        return
+    for weight in fixed:
+        if optimizer.state[weight].get("momentum_buffer") is None:
+            optimizer.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
+
+
+def _clip_each(network: nn.Module, max_norm: float) -> None:
+    for weight in network.parameters():
+        if weight.grad is not None:
+            weight.grad.mul_((max_norm / (weight.grad.norm() + 1e-6)).clamp(max=1.0))
+
+
 def _part(kind: str, name: str) -> str:
     """Where a network's tensors are in a checkpoint; the usual single network needs no name."""
     return kind if name == "network" else f"{kind}:{name}"
@@ -194,7 +231,7 @@ def _learner(method: Method, name: str, network: nn.Module, config: ResolvedConf
     if distributed.world_size() > 1 and config.run.sync_batchnorm:
         network = synchronise_norms(network, fabric.device)
     settings = _settings(method, name, config.optim)
-    optimizer = build_optimizer(network, settings)
+    optimizer = build_optimizer(network, settings, method.rates(name))
     # The compiled network shares its weights with the bare one.
     ready = cast(nn.Module, torch.compile(network)) if config.run.compile else network
     wrapped, wrapped_optimizer = fabric.setup(ready, optimizer)

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from protocon.augment.clean import CLEAN
 from protocon.base import distributed
 from protocon.base.stage_bar import StageBar
-from protocon.base.torch_seed import seed_torch
 from protocon.data.imageset import DataBundle, FeatureArray, ImageSet
 from protocon.engine.setup.inputs import ImageInputs, Inputs, input_statistics
 from protocon.engine.setup.settled import Settled
@@ -82,8 +81,12 @@ class FeatureInputs(Inputs):
     def network(self, config: ResolvedConfig, classes: int) -> Network:
         """A trained layer and the heads."""
         components = self.shape[0]
+        if getattr(config.method, "head_layers", 0):
+            raise ConfigError(
+                "method.head_layers needs an encoder that is trained too; leave out --frozen or the layers"
+            )
         with torch.random.fork_rng(devices=[]):
-            seed_torch(config.run.seed)
+            torch.manual_seed(config.run.seed)
             encoder = build_encoder(trained_part(config), input_shape=(components,))
             mean, std = torch.zeros(components), torch.ones(components)
             return build_network(config, encoder, classes=classes, mean=mean, std=std)
@@ -173,7 +176,6 @@ def build_frozen(config: ResolvedConfig, bundle: DataBundle) -> FrozenEncoder:
         weights=network.weights,
         weights_sha256=network.weights_sha256,
         pooled_blocks=network.pooled_blocks,
-        frozen=True,
     )
     if encoder.mean and encoder.std:
         mean, std = torch.tensor(encoder.mean), torch.tensor(encoder.std)
@@ -271,7 +273,7 @@ def cached_views(
         distributed.barrier()
         # Processes on another machine wrote to a disk of their own: what is not on this one is computed here.
         fill(table, images, encoder, views, seed=0, chunks=table.missing())
-    return CachedViews(images, table.open(), table)
+    return CachedViews(images, table.open())
 
 
 def _unless_live(console: Console, line: str) -> None:

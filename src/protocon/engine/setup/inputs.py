@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from protocon.base.torch_seed import seed_torch
 from protocon.data.imageset import DataBundle, ImageSet
 from protocon.engine.setup.view_factory import Views, build_views
 from protocon.networks.encoders import build_encoder
 from protocon.networks.network import Network
+from protocon.networks.weights import load_kept
 from protocon.runs.build_network import build_network
 from protocon.settings.resolved_config import ResolvedConfig
 
@@ -78,7 +78,7 @@ class ImageInputs(Inputs):
         """Encoder and heads; pixels are normalised as the encoder's weights were trained, else by their statistics."""
         own = config.network
         with torch.random.fork_rng(devices=[]):
-            seed_torch(config.run.seed)
+            torch.manual_seed(config.run.seed)
             encoder = build_encoder(
                 own.encoder,
                 input_shape=self.shape,
@@ -91,6 +91,8 @@ class ImageInputs(Inputs):
             mean: Tensor = torch.tensor(encoder.mean) if trained_before and encoder.mean else self._statistics[0]
             std: Tensor = torch.tensor(encoder.std) if trained_before and encoder.std else self._statistics[1]
             network = build_network(config, encoder, classes=classes, mean=mean, std=std)
+            if network.kept is not None:
+                load_kept(network.kept, own.weights, sha256=own.weights_sha256)
             return network.to(memory_format=torch.channels_last)
 
     def complete(self, network: nn.Module) -> nn.Module:

@@ -16,7 +16,7 @@ from protocon.engine.setup.settled import Settled
 from protocon.engine.setup.view_factory import Views
 from protocon.errors import ConfigError
 from protocon.methods import METHODS, Method, Problem
-from protocon.networks.network import Network
+from protocon.networks.network import MIN_CLASSES, Network
 from protocon.runs.run_data import choose_split, load_data
 from protocon.settings.auto import Resolved, resolve_auto
 from protocon.settings.config import RunConfig
@@ -123,7 +123,7 @@ def build(settled: Settled, inputs: Inputs) -> Session:
     """Network and method, for these labels; cheap where the encoder is frozen."""
     config, classes = settled.config, len(settled.bundle.train.class_names)
     method = METHODS[config.method_name](config.method, describe_problem(settled, inputs))
-    return Session(settled, inputs, inputs.network(config, classes), method)
+    return Session(settled, inputs, inputs.network(config, max(MIN_CLASSES, classes)), method)
 
 
 def describe_problem(settled: Settled, inputs: Inputs) -> Problem:  # noqa: ARG001
