@@ -34,6 +34,7 @@ _COMMON = (
 
 CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     **{name: (name, ()) for name in (*METHODS, *TOYS)},
+    "mpl": ("mpl", ("dropout=0",)),  # dropout belongs to a process
     "protocon, eman": (
         "protocon",
         ("teacher=eman", "centroid_warmup=1", "heads=2", "center=true", "min_retention=0.6"),

@@ -161,6 +161,7 @@ LAYOUTS: dict[str, tuple[str, Callable[[Path], list[str]]]] = {
     "cifar100": ("cifar100", cifar100),
     "imagefolder": ("imagefolder", imagefolder),
     "folder": ("folder", folder),
+    "images": ("images", folder),
     "metadata": ("metadata", metadata),
     "hugging face": ("hf", hugging_face),
     "image arrays": ("arrays", image_arrays),

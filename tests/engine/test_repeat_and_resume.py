@@ -6,21 +6,23 @@ from typing import Any
 
 import pytest
 import torch
-from lightning_fabric import Fabric
 from lightning_fabric.plugins.precision import MixedPrecision
 
 from protocon.engine.loop import saver as saving
 from protocon.engine.loop.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from protocon.engine.loop.trainer import Trainer, build_trainer
 from protocon.engine.run import resume_run
+from protocon.engine.setup.fabric import build_fabric
 from protocon.engine.setup.session import prepare
 from protocon.errors import RunError
 from protocon.methods import METHODS
 from protocon.runs.run_folder import RunFolder
 from tests.engine.kills import has_labels
 from tests.engine.runs import quiet, small_config, small_run
+from tests.methods.harness import is_plain
 from tests.methods.toys import TOYS
 
+PLAIN = [name for name in METHODS if is_plain(METHODS[name])]
 EPOCHS = 4
 # Both centroid schedules are in the run, and the form of alignment that `auto` uses here.
 OVERRIDES = (f"epochs={EPOCHS}", f"centroid_warmup={EPOCHS // 2}", "method.alignment=dual")
@@ -77,7 +79,8 @@ def test_protocon_has_the_same_bits_whenever_it_is_stopped(tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("method", "options"),
     [
-        *((method, (f"teacher={teacher}",)) for method in METHODS for teacher in ("student", "eman")),
+        *((method, (f"teacher={teacher}",)) for method in PLAIN for teacher in ("student", "eman")),
+        *((method, ("mu=2",)) for method in METHODS if method not in PLAIN),
         *((method, ()) for method in TOYS),
         # State that only options have.
         ("protocon", ("center=true", "heads=2", "method.alignment=mean")),
@@ -113,11 +116,10 @@ def test_the_scale_of_half_precision_is_saved() -> None:
     """It grows and shrinks during training; 16-mixed itself needs a GPU, its scaler does not."""
 
     def trainer_with_scale(scale: float) -> Trainer:
-        fabric = Fabric(accelerator="cpu", devices=1)
-        trainer = build_trainer(prepare(small_config(method="supervised")), fabric)
+        trainer = build_trainer(prepare(small_config(method="supervised")), build_fabric(small_config()))
         scaler = torch.amp.GradScaler("cpu", init_scale=scale)
         scaler.scale(torch.ones(1))  # makes its tensors
-        fabric.strategy.precision = MixedPrecision("16-mixed", "cuda", scaler)
+        trainer.fabric.strategy.precision = MixedPrecision("16-mixed", "cuda", scaler)
         return trainer
 
     first, second = trainer_with_scale(512.0), trainer_with_scale(4.0)

@@ -12,6 +12,7 @@ from protocon.engine.setup.session import prepare
 from protocon.methods import METHODS
 from protocon.types import Step
 from tests.engine.runs import small_config
+from tests.methods.harness import is_plain
 
 STEPS = 3
 
@@ -37,7 +38,7 @@ def train(trainer: Trainer) -> list[dict[str, Tensor]]:
 
 
 @pytest.mark.parametrize("teacher", ["student", "eman"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [name for name in METHODS if is_plain(METHODS[name])])
 def test_the_judge_is_the_one_that_was_asked_for(method: str, teacher: str, monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = trainer_of(method, teacher)
     judges = []

@@ -60,6 +60,14 @@ def problem() -> Problem:
     )
 
 
+def is_plain(method: type[Method]) -> bool:
+    """Whether a method learns from labels with one network, one update per step and the usual views.
+
+    The others have tests of their own (`test_pretraining.py`, `test_mpl.py`, `test_paws.py`, `test_finetune.py`).
+    """
+    return method.uses_labels and method.updates is Method.updates and method.support is Method.support
+
+
 def build(name: str, **settings: Any) -> Method:
     """A method of METHODS by its name, with these settings."""
     method = METHODS[name]

@@ -1,4 +1,4 @@
-"""What holds of every method: steps read and commits write, and all there is to know is in the state_dict."""
+"""What holds of every method with one network and no crops: steps read, commits write, all is in the state_dict."""
 
 import contextlib
 import copy
@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from protocon.methods import METHODS, Method
+from protocon.methods import METHODS as ALL
+from protocon.methods import Method
 from protocon.types import Batch, Outputs
 from tests.core.inputs import restored, same_state, snapshot
 from tests.methods.harness import (
@@ -22,11 +23,13 @@ from tests.methods.harness import (
     Run,
     TinyNetwork,
     build,
+    is_plain,
     loss_of,
     make_batch,
     progress,
 )
 
+METHODS = {name: method for name, method in ALL.items() if is_plain(method)}
 UNLABELLED = [name for name, method in METHODS.items() if method.uses_unlabelled]
 
 

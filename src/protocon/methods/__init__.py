@@ -20,6 +20,13 @@ _TABLE = {
     "flexmatch": "flexmatch:FlexMatch",
     "freematch": "freematch:FreeMatch",
     "softmatch": "softmatch:SoftMatch",
+    "simclr": "simclr:SimCLR",
+    "moco": "moco:MoCo",
+    "swav": "swav:SwAV",
+    "dino": "dino:DINO",
+    "paws": "paws:PAWS",
+    "mpl": "mpl:MPL",
+    "finetune": "finetune:Finetune",
 }
 
 
