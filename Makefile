@@ -40,6 +40,8 @@ format: .venv/installed  ## make the code look as `make test` wants it
 	$(PYTHON) -m venv .venv
 	@echo "installing into .venv (PyTorch is large: a few minutes)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	# Tests compare losses with lightly's. Its dependencies are not needed, and one of them overwrites lightning-fabric.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps lightly
 	@touch $@
 
 clean:

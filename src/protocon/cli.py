@@ -20,6 +20,7 @@ from protocon.commands.export import export
 from protocon.commands.label import label
 from protocon.commands.pick import pick
 from protocon.commands.predict import predict
+from protocon.commands.pretrain import pretrain
 from protocon.commands.recipes import recipes
 from protocon.commands.report import report
 from protocon.commands.reproduce import reproduce
@@ -29,7 +30,11 @@ from protocon.commands.usage import Command
 from protocon.errors import ProtoConError
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
-for command in (train, label, pick, demo, compare, evaluate, predict, report, audit, export, split, recipes, reproduce):
+_COMMANDS = (
+    *(train, pretrain, label, pick, demo, compare, evaluate, predict),
+    *(report, audit, export, split, recipes, reproduce),
+)
+for command in _COMMANDS:
     app.command(cls=Command)(command)
 app.add_typer(data, name="data")
 app.add_typer(claims, name="claims")

@@ -33,7 +33,12 @@ def setting(request: Request, method: str, name: str) -> object:
 
 
 def test_all_methods_and_references_by_default() -> None:
-    assert list(build_request().configs) == [*METHODS, *REFERENCES]
+    assert list(build_request().configs) == [*(name for name in METHODS if METHODS[name].uses_labels), *REFERENCES]
+
+
+def test_a_method_without_labels_cannot_be_compared() -> None:
+    with pytest.raises(ConfigError, match="simclr learns without labels"):
+        small(methods=["simclr"])
 
 
 def test_cells_are_the_whole_grid_with_their_own_labels_and_seed() -> None:

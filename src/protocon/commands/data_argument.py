@@ -40,22 +40,25 @@ class DataArgument:
         return [line for line in (self.said, advice) if line is not None]
 
 
-def find_inputs(arguments: Sequence[str], *, settings: Mapping[str, Any], recipe: str | None = None) -> DataArgument:
+def find_inputs(
+    arguments: Sequence[str], *, settings: Mapping[str, Any], recipe: str | None = None, needs_labels: bool = True
+) -> DataArgument:
     """Tell a folder or file from `key=value` settings, and find out how it is laid out.
 
     Args:
         arguments: positional ones.
         settings: what the options say; `data.name` may be `hf:NAME`, a data set of Hugging Face.
         recipe: which settings they are put over.
+        needs_labels: refuse a folder that has none.
     """
     overrides = tuple(text for text in arguments if _SETTING.match(text) and not Path(text).is_dir())
     places = [Path(text).expanduser() for text in arguments if text not in overrides]
     data = dict(settings.get("data", {}))
-    said = _find_data(places, data)
+    said = _find_data(places, data, needs_labels=needs_labels)
     return DataArgument({**settings, "data": data}, recipe, overrides, said)
 
 
-def _find_data(places: Sequence[Path], data: dict[str, Any]) -> str | None:
+def _find_data(places: Sequence[Path], data: dict[str, Any], *, needs_labels: bool) -> str | None:
     """Set name and root of the data; returns what was recognised."""
     name, root = data.get("name"), data.get("root")
     for place in places:
@@ -79,6 +82,6 @@ def _find_data(places: Sequence[Path], data: dict[str, Any]) -> str | None:
         return None
     from protocon.data.recognise import recognise
 
-    found = recognise(places[0], data.get("labels"))
+    found = recognise(places[0], data.get("labels"), needs_labels=needs_labels)
     data |= {"name": found.name, "root": found.root}
     return found.said()

@@ -30,6 +30,7 @@ from protocon.commands.completion import data_sets, methods, precisions, recipes
 from protocon.commands.data_argument import DataArgument, find_inputs
 from protocon.errors import ConfigError
 from protocon.runs import layout
+from protocon.runs.model_head import model_facts
 
 AsJson = Annotated[
     bool,
@@ -189,8 +190,8 @@ class Chosen:
         """The options that were given, as they were typed."""
         return [option.shown(value) for option, value in self.options.items()]
 
-    def resolve(self) -> DataArgument:
-        """The settings that the options stand for, and where the data is."""
+    def resolve(self, *, needs_labels: bool = True) -> DataArgument:
+        """The settings that the options stand for, and where the data is; by default data without labels is refused."""
         flags = {option.flags[0]: option.shown(value) for option, value in self.options.items()}
         for first, second, what in _EXCLUSIVE:
             if first in flags and second in flags:
@@ -200,8 +201,21 @@ class Chosen:
             section, _, key = option.setting.rpartition(".")
             place = settings.setdefault(section, {}) if section else settings
             place[key] = option.convert(value) if option.convert else value
+        _follow_run(settings)
         recipe = settings.pop("recipe", None)
-        return find_inputs(self.arguments, settings=settings, recipe=recipe)
+        return find_inputs(self.arguments, settings=settings, recipe=recipe, needs_labels=needs_labels)
+
+
+def _follow_run(settings: dict[str, Any]) -> None:
+    """Where the encoder of a run is taken over, its name is known; where it stays as it is, its image size too."""
+    network = settings.get("network", {})
+    facts = model_facts(Path(network["weights"])) if network.get("weights") else {}
+    own, shape = facts.get("config", {}).get("network", {}), facts.get("shape", [])
+    if not own or own.get("frozen"):
+        return
+    network.setdefault("encoder", own.get("encoder", "auto"))
+    if network.get("frozen") and len(shape) == 3:
+        settings.setdefault("data", {}).setdefault("image_size", shape[-1])
 
 
 def takes(*groups: Group, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -46,14 +46,14 @@ def train(
     console = Console(stderr=True)
     if resume not in (None, "auto"):
         given = [*chosen.given, *([f"--name {name}"] if name is not None else [])]
-        _resume(Path(str(resume)), given, chosen.arguments, accept_changes, console, as_json)
+        resume_named(Path(str(resume)), given, chosen.arguments, accept_changes, console, as_json)
         return
     inputs = chosen.resolve()
     for line in inputs.lines() if rank() == 0 else ():
         say(console, line)
     config = inputs.config()
     if dry_run:
-        _dry_run(config, as_json)
+        show_plan(config, as_json)
         return
     with interruptible(console):
         result = fit(
@@ -68,7 +68,7 @@ def train(
         _emit_result(as_json, result)
 
 
-def _resume(
+def resume_named(
     run: Path, given: list[str], overrides: tuple[str, ...], accept_changes: bool, console: Console, as_json: bool
 ) -> None:
     """Continue a run, which has settings of its own."""
@@ -99,10 +99,11 @@ def _show_result(console: Console, result: dict[str, Any]) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _dry_run(config: "RunConfig", as_json: bool) -> None:
+def show_plan(config: "RunConfig", as_json: bool, *, timed: bool = False) -> None:
+    """Print what a run would do; with `timed`, how long it would take too."""
     from protocon.engine.planning.preview import describe_plan
 
-    plan = describe_plan(config)
+    plan = describe_plan(config, timed=timed)
 
     def show(console: Console) -> None:
         console.print(plan["config_yaml"].rstrip(), highlight=False, markup=False)
@@ -111,5 +112,7 @@ def _dry_run(config: "RunConfig", as_json: bool) -> None:
             for key, value in plan[title].items():
                 table.add_row(key, str(value))
             console.print(table)
+        if "time" in plan:
+            console.print(f"training time: {plan['time']}", highlight=False, markup=False)
 
     emit(as_json, {key: value for key, value in plan.items() if key != "config_yaml"}, show)

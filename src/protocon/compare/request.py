@@ -16,6 +16,8 @@ from protocon.settings.recipe import merge, parse_yaml, read_recipe
 _CARRIER = "supervised"
 """References have no settings of their own; their data settings travel in a config of this method."""
 _OWNED = ("data.labels_per_class", "data.labels_percent", "data.split", "run.seed")
+_CLASSIFIERS = tuple(name for name, method in METHODS.items() if method.uses_labels)
+"""Methods that predict classes."""
 _SHARED = (
     "threshold",
     "lambda_u",
@@ -95,7 +97,7 @@ def build_request(
         overrides: `key=value`. A key of data, views, network, optim or run applies to all. A method's own key
             applies to every method that has it; `METHOD.key=value` to that one and its variants.
     """
-    variants = [read_variant(text) for text in tuple(methods) or (*METHODS, *REFERENCES)]
+    variants = [read_variant(text) for text in tuple(methods) or (*_CLASSIFIERS, *REFERENCES)]
     names = tuple(variant.name for variant in variants)
     _check_axes(names, labels_per_class, seeds)
     _check_each_is_used(overrides, names)
@@ -149,6 +151,12 @@ def _carrier(name: str) -> str:
 
 
 def _check_axes(names: Sequence[str], labels_per_class: Sequence[int], seeds: int) -> None:
+    for name in names:
+        if (base := base_of(name)) in METHODS and base not in _CLASSIFIERS:
+            raise ConfigError(
+                f"{base} learns without labels, so its accuracy cannot be compared. Pre-train with it (protocon "
+                f"pretrain --method {base}), and compare methods that start from its encoder (--init)"
+            )
     for what, values in (("method", names), ("number of labels", labels_per_class)):
         if len(set(values)) != len(values):
             raise ConfigError(f"a {what} is given twice: {', '.join(map(str, values))}")

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lightning_fabric import Fabric
 from rich.console import Console
 
 from protocon.base import distributed
@@ -21,11 +22,12 @@ from protocon.engine.loop.signals import StopSignals
 from protocon.engine.planning.budget import within_budget
 from protocon.engine.setup.announce import announce, bar, keep_record
 from protocon.engine.setup.encode import encode
-from protocon.engine.setup.fabric import Fabric, build_fabric
+from protocon.engine.setup.fabric import build_fabric
 from protocon.engine.setup.resume_rules import Continued, carry_on
 from protocon.engine.setup.session import build, settle
 from protocon.engine.setup.settled import Settled
 from protocon.errors import ConfigError
+from protocon.methods import METHODS
 from protocon.runs import layout
 from protocon.runs import run_folder as runfolder
 from protocon.runs.lock import locked
@@ -37,6 +39,8 @@ from protocon.settings.config import RunConfig, build_config, to_yaml
 def run_name(config: RunConfig) -> str:
     """Name of a run's folder: data, labels, method, seed."""
     data = config.data
+    if not METHODS[config.method_name].uses_labels:
+        return f"{_data_name(config)}-{config.method_name}-seed{config.run.seed}"
     labels = (
         f"{data.labels_per_class}pc"
         if data.labels_per_class is not None

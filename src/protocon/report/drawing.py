@@ -3,6 +3,7 @@
 import base64
 import io
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -211,3 +212,28 @@ def matrix(confusion: Confusion) -> str:
 
     side = 1.2 + 0.34 * max(5, len(confusion.names))
     return _drawn(draw, max(4.6, min(7.4, side + 0.6)), min(7.4, side))
+
+
+def scatter(places: np.ndarray, classes: Sequence[str | None]) -> str:
+    """Points (n, 2) in a square without axes, one colour for each of the most frequent classes."""
+    names = [name for name, _ in Counter(name for name in classes if name is not None).most_common()]
+    shown = names[: 3 * len(COLOURS)]
+    markers = ("o", "^", "s")
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        rest = np.array([name not in shown for name in classes])
+        if rest.any():
+            axes.scatter(*places[rest].T, s=9, color="#8a919c", linewidths=0, label="other" if names else None)
+        for number, name in enumerate(shown):
+            mine = np.array([one == name for one in classes])
+            look = {"color": COLOURS[number % len(COLOURS)], "marker": markers[number // len(COLOURS)]}
+            axes.scatter(*places[mine].T, s=14, linewidths=0, alpha=0.85, label=short(name), **look)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.grid(visible=False)
+        axes.set_aspect("equal", "datalim")
+        if names:
+            figure.legend(loc="outside lower left", ncols=4, markerscale=1.6)
+
+    return _drawn(draw, 5.6, 4.6 + 0.2 * -(-len(shown) // 4))

@@ -11,6 +11,10 @@ from protocon.report.drawing import BLACK, BLUE, COLOURS, DASHES, GREEN, ORANGE,
 from protocon.report.record import Record
 
 _TABLE_ROWS = 12
+_FEATURES = (
+    "Share of images whose 20 nearest neighbours are mostly of their class (no label has any influence on training), "
+    "and how widely features point: near 0, all images look the same."
+)
 _REFINEMENT = " Where the refined label lies above both opinions, refinement pays; it matters most while they disagree."
 
 
@@ -102,7 +106,15 @@ def run_curves(record: Record) -> list[Picture]:
     )
     split = _known([("classifier and cluster disagree", disagreement, BLACK, "--")])
     kept = _known([("retained for learning", collect.curve(record, "retention"), PURPLE, "-")])
+    features = _known(
+        [
+            ("nearest neighbours right", collect.curve(record, "knn_accuracy"), GREEN, "-"),
+            ("spread of the features", collect.curve(record, "feature_spread"), BLUE, "--"),
+        ]
+    )
     pictures = [
+        share_picture(features, title="How good the features are", caption=_FEATURES),
+        map_picture(record),
         share_picture(test, title="Test accuracy", caption="Share of test images that are labelled right."),
         share_picture(
             opinions + split,
@@ -124,6 +136,23 @@ def run_curves(record: Record) -> list[Picture]:
         losses([record], ["this run"]),
     ]
     return [picture for picture in pictures if picture is not None]
+
+
+def map_picture(record: Record) -> Picture | None:
+    """Where images lie by their features; None where there is no map."""
+    places = record.feature_map.get("places")
+    if not places:
+        return None
+    classes = [None if name is None else str(name) for name in record.feature_map["classes"]]
+    names = sorted({name for name in classes if name is not None})
+    known = f"coloured by class ({len(names)})" if names else "whose classes are not known"
+    return Picture(
+        "Map of the features",
+        drawing.scatter(np.array(places, dtype=float), classes),
+        f"Map of {len(places)} images by their features, {known}",
+        "t-SNE: images with similar features lie close; distances between far groups mean little."
+        + (" Classes that form groups of their own can be learnt from few labels." if names else ""),
+    )
 
 
 def losses(records: list[Record], labels: list[str]) -> Picture | None:

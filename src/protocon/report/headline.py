@@ -65,6 +65,8 @@ def _words(record: Record, test: collect.Tested | None, truth: bool) -> tuple[st
     """The sentence and the caution."""
     labelled = record.split.get("labelled")
     given = f" from {labelled:,} labels" if labelled else ""
+    if record.metrics and "feature_spread" in record.metrics[-1]:
+        return _pretrained_words(record)
     if test is not None:
         low_high = (percent(bound) for bound in test.interval or ())
         interval = f" (95 % interval {' to '.join(low_high)})" if test.interval else ""
@@ -91,6 +93,16 @@ def _words(record: Record, test: collect.Tested | None, truth: bool) -> tuple[st
         )
     second = collect.curve(record, "agreement") is not None
     return f"{_UNKNOWN}{known}", f"{_AGREEMENT if second else _CONFIDENCE} {_TO_KNOW_MORE}"
+
+
+def _pretrained_words(record: Record) -> tuple[str, str]:
+    """Of an encoder that learnt without labels."""
+    right, images = collect.curve(record, "knn_accuracy"), record.split.get("size", 0)
+    known = "" if right is None else f" {percent(right.last)} of the images have nearest neighbours of their own class."
+    return (
+        f"{record.method} trained an encoder on {images:,} images without labels.{known}",
+        f"The encoder is in {record.path}: protocon train --init takes it; with --frozen it is used as it is.",
+    )
 
 
 _UNKNOWN = (

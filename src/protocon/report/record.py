@@ -38,6 +38,8 @@ class Record:
     """Head of the split: dataset, size, rule, and how many images are labelled."""
     data: Row
     """Classes, counts, files that were skipped, and what `auto` chose and why."""
+    feature_map: Row
+    """Ids, classes and places of some images, of pre-training."""
     audit: Row
     """What a person answered for images drawn at random, and the estimate from it."""
 
@@ -95,6 +97,7 @@ def read_record(path: Path) -> Record:
         environment=_json(path / layout.ENVIRONMENT),
         split={**split, "labelled": len(split.get("labelled", ()))} if split else {},
         data=_json(path / layout.DATA),
+        feature_map=_json(path / layout.FEATURE_MAP),
         audit=_json(path / layout.AUDIT),
     )
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from protocon.base import distributed
 from protocon.data.imageset import ImageSet
 from protocon.engine.labelling.cross_check import cross_check_labels, held_out_splits
+from protocon.engine.labelling.feature_map import feature_map
 from protocon.engine.labelling.held_out import HeldOutLabels, write_held_out
 from protocon.engine.labelling.judgement import judge
 from protocon.engine.labelling.label_files import labels_that_look_wrong, write_labels, write_opinions
@@ -19,6 +20,7 @@ from protocon.engine.loop.metrics import confusion
 from protocon.engine.loop.signals import StopSignals
 from protocon.engine.loop.trainer import Trainer
 from protocon.engine.setup.session import Session
+from protocon.runs import layout
 from protocon.runs.run_folder import RunFolder
 from protocon.types import Outputs
 
@@ -39,8 +41,10 @@ def label_run(trainer: Trainer, folder: RunFolder, console: Console, signals: St
     model = trainer.evaluated
     if writes:
         save_model(folder.model_file, session.complete(model), session)
-    if not session.method.uses_labels:
-        return {}  # a pre-trained model knows no classes
+    if not session.method.uses_labels:  # a pre-trained model knows no classes
+        if session.config.run.report and (drawn := feature_map(trainer)) and writes:
+            folder.write_json(folder.path / layout.FEATURE_MAP, drawn)
+        return {}
 
     def predict(images: ImageSet) -> Outputs:
         return trainer.predict(model, images)

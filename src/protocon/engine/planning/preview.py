@@ -1,5 +1,6 @@
 """What a run would do: settings without `auto`, sizes, steps and memory, before anything is trained."""
 
+import copy
 import time
 from typing import Any
 
@@ -54,7 +55,7 @@ def _time(session: Session) -> str:
     if session.config.network.frozen:
         return "not known before the features of the frozen encoder are there"
     config, resolved = session.config, session.resolved
-    batch = config.optim.batch_size * (1 + config.optim.mu)
+    batch = images_per_step(session)
     images = torch.zeros(_TRIED_IMAGES, *session.input_shape)
     taken = []
     with torch.no_grad():
@@ -78,13 +79,13 @@ def _plan(session: Session) -> dict[str, Any]:
     state = sum(b.numel() * b.element_size() for b in session.method.buffers())
     train = session.bundle.train
     stored = train.nbytes if train.in_memory else 0
-    batch = resolved.config.optim.batch_size * (1 + resolved.config.optim.mu)
-    activations = activation_bytes(session.network, session.input_shape) * batch
+    activations = int(activation_bytes(session.network, session.input_shape) * images_per_step(session))
+    copies = len(session.method.copies()) + 4 * (len(session.method.build_networks(copy.deepcopy(session.network))) - 1)
     libraries = max(0.0, (peak_memory_mib() or 0.0) * 2**20 - stored)
     memory = {
         "program and libraries (measured)": int(libraries),
         "images held": stored,
-        "weights, average, gradients, momentum": 4 * 4 * parameters,
+        "weights, average, gradients, momentum": 4 * (4 + copies) * parameters,
         "method's banks and tables": state,
         "activations of a step (estimate)": activations,
     } | _feature_memory(session.inputs)
@@ -106,6 +107,22 @@ def _plan(session: Session) -> dict[str, Any]:
             name: f"{size / 2**20:.1f} MiB" for name, size in (*memory.items(), ("total", sum(memory.values())))
         },
     }
+
+
+def images_per_step(session: Session) -> float:
+    """Images of full size that a step sends through the network: labelled and unlabelled, crops by their area."""
+    method, optim = session.method, session.config.optim
+    labelled = int(optim.batch_size)
+    if not method.crops:
+        return labelled * (1 + optim.mu)
+    side = session.input_shape[-1]
+    views = sum(crops.count * (crops.side(side) / side) ** 2 for crops in method.crops)
+    support = method.support()
+    rows = 0
+    if support is not None:
+        classes = len(session.bundle.train.class_names) if support.classes is None else support.classes
+        rows = support.per_class * support.views * classes
+    return labelled * optim.mu * (views + method.weak_view) + method.uses_labels * labelled + rows
 
 
 def _feature_memory(inputs: Inputs) -> dict[str, int]:

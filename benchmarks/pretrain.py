@@ -1,0 +1,190 @@
+"""What pre-training without labels is worth on Fashion-MNIST: nearest neighbours before and after, and what follows.
+
+    python benchmarks/pretrain.py --root FOLDER --work runs/pretrain
+
+Each method trains an encoder on the first images of the training set; the accuracy of nearest neighbours is measured on
+test images. Then ProtoCon and FixMatch + DA train from scratch and from each encoder (`--init`), with the same labels
+and seeds. Every run is a line of the log in the work folder, and is not repeated: a stopped benchmark resumes.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from protocon.data.registry import DATASETS
+from protocon.data.source_options import SourceOptions
+from protocon.engine.loop.feature_watch import FeatureView, watch_features
+from protocon.engine.run import fit
+from protocon.engine.setup.session import prepare
+from protocon.runs.predict_set import predict_set
+from protocon.settings.config import RunConfig, build_config
+
+METHODS = ("simclr", "moco", "swav", "dino")
+LEARNERS = ("protocon", "fixmatch-da")
+
+
+class Bench:
+    """The runs and their log.
+
+    Args:
+        options: of the command line.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.work: Path = options.work
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.log = self.work / "log.jsonl"
+        self.data = self.work / f"images-{options.images}-{options.tests}.npz"
+        if not self.data.is_file():
+            self._write_images()
+
+    def _write_images(self) -> None:
+        bundle = DATASETS["fashion-mnist"](SourceOptions(root=self.options.root))
+        assert bundle.test is not None
+        parts = {"": (bundle.train, self.options.images), "_test": (bundle.test, self.options.tests)}
+        arrays = {}
+        for suffix, (images, count) in parts.items():
+            arrays[f"x{suffix}"] = images.read(np.arange(count)).numpy()
+            arrays[f"y{suffix}"] = images.labels[:count]
+        np.savez(self.data, allow_pickle=False, **arrays)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What is done."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.is_file() else []
+
+    def once(self, **key: Any) -> dict[str, Any] | None:
+        """The row of this key, if it is there."""
+        return next((row for row in self.rows() if all(row.get(name) == value for name, value in key.items())), None)
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Append a row."""
+        with self.log.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(json.dumps(row), flush=True)
+
+    def config(self, *overrides: str, recipe: str | None = None, **settings: Any) -> RunConfig:
+        """Settings of a run on these images."""
+        data = {"name": "arrays", "root": str(self.data), "image_size": self.options.side, **settings.pop("data", {})}
+        common = (f"network.encoder={self.options.encoder}", "tensorboard=false", "report=false")
+        return build_config(recipe=recipe, settings={"data": data, **settings}, overrides=(*common, *overrides))
+
+    def pretrain(self, method: str) -> None:
+        """One encoder."""
+        if self.once(kind="pretrain", method=method):
+            return
+        epochs = self.options.pretrain_epochs
+        budget = f"epochs={epochs}" if epochs else f"time_budget={self.options.minutes * 60:g}"
+        config = self.config(budget, *self.options.set, recipe=f"pretrain-{method}", method_name=method)
+        began = time.monotonic()
+        result = fit(config, out=self.work, name=method, resume=True, console=Console(quiet=True))
+        self.add(
+            {"kind": "pretrain", "method": method, "seconds": round(time.monotonic() - began)}
+            | {key: result[key] for key in ("epochs", "steps", "knn_accuracy", "feature_spread", "loss")}
+            | {"warnings": [row["kind"] for row in result["warnings"]]}
+        )
+
+    def random(self) -> None:
+        """Nearest neighbours in the features of an encoder that nobody trained."""
+        if self.once(kind="pretrain", method="random"):
+            return
+        session = prepare(self.config(recipe="pretrain-simclr", method_name="simclr"))
+        view = FeatureView(session.network.eval())
+
+        def predict(images: Any) -> Any:
+            return predict_set(
+                view, images, view=session.views.clean, batch_size=512, device=session.network.mean.device
+            )
+
+        self.add({"kind": "pretrain", "method": "random"} | watch_features(session.bundle, predict))
+
+    def learn(self, learner: str, start: str, seed: int) -> None:
+        """One classifier."""
+        if self.once(kind="learn", method=learner, start=start, seed=seed):
+            return
+        init = [] if start == "scratch" else [f"network.weights={self.work / start / 'model.safetensors'}"]
+        config = self.config(
+            f"seed={seed}",
+            f"epochs={self.options.epochs}",
+            *init,
+            method_name=learner,
+            data={"labels_per_class": self.options.labels},
+        )
+        name = f"{learner}-{start}-{seed}"
+        result = fit(config, out=self.work, name=name, resume=True, console=Console(quiet=True))
+        keys = ("test_accuracy", "steps", "seconds")
+        self.add(
+            {"kind": "learn", "method": learner, "start": start, "seed": seed} | {key: result[key] for key in keys}
+        )
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Both tables as Markdown."""
+    lines = ["| encoder | nearest neighbours right | epochs | seconds |", "|---|---|---|---|"]
+    for row in rows:
+        if row["kind"] == "pretrain":
+            right = f"{100 * row['knn_accuracy']:.1f} %"
+            lines.append(f"| {row['method']} | {right} | {row.get('epochs', '–')} | {row.get('seconds', '–')} |")
+    cells: dict[tuple[str, str], dict[int, float]] = {}
+    for row in rows:
+        if row["kind"] == "learn":
+            cells.setdefault((row["method"], row["start"]), {})[row["seed"]] = 100 * row["test_accuracy"]
+    if cells:
+        lines += [
+            "",
+            "| method | start | test accuracy | minus from scratch, paired | seeds |",
+            "|---|---|---|---|---|",
+        ]
+    for (method, start), values in cells.items():
+        scratch = cells.get((method, "scratch"), {})
+        pairs = [value - scratch[seed] for seed, value in values.items() if seed in scratch]
+        gain = (
+            "–" if start == "scratch" or not pairs else f"{mean(pairs):+.1f} ({min(pairs):+.1f} to {max(pairs):+.1f})"
+        )
+        spread = f" ± {stdev(values.values()):.1f}" if len(values) > 1 else ""
+        lines.append(f"| {method} | {start} | {mean(values.values()):.1f}{spread} | {gain} | {len(values)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run what is missing, print the tables, and write everything to `--out`."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=Path, help="folder with Fashion-MNIST's files; by default Debian's")
+    parser.add_argument("--work", type=Path, default=Path("runs/pretrain"))
+    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser.add_argument("--images", type=int, default=20_000)
+    parser.add_argument("--tests", type=int, default=2_000)
+    parser.add_argument("--side", type=int, default=28)
+    parser.add_argument("--encoder", default="wrn-10-2")
+    parser.add_argument("--minutes", type=float, default=30.0, help="for each pre-training")
+    parser.add_argument("--pretrain-epochs", type=int, help="instead of minutes, for machines that others use too")
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--learners", default=",".join(LEARNERS), help="empty for none")
+    parser.add_argument("--labels", type=int, default=4, help="per class")
+    parser.add_argument("--epochs", type=int, default=20, help="of each classifier")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for every pre-training")
+    options = parser.parse_args()
+    bench = Bench(options)
+    bench.random()
+    methods = [name for name in options.methods.split(",") if name]
+    for method in methods:
+        bench.pretrain(method)
+    for seed in range(options.seeds):
+        for learner in [name for name in options.learners.split(",") if name]:
+            for start in ("scratch", *methods):
+                bench.learn(learner, start, seed)
+    print(table(bench.rows()))
+    if options.out:
+        settings = {key: str(value) for key, value in vars(options).items() if key not in ("root", "work", "out")}
+        options.out.write_text(json.dumps({"settings": settings, "rows": bench.rows()}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
