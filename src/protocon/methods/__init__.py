@@ -20,7 +20,7 @@ _TABLE = {
     "flexmatch": "flexmatch:FlexMatch",
     "freematch": "freematch:FreeMatch",
     "softmatch": "softmatch:SoftMatch",
-    "simclr": "simclr:SimCLR",
+    "simclr": "simclr_v2:SimCLR",
     "moco": "moco:MoCo",
     "swav": "swav:SwAV",
     "dino": "dino:DINO",
