@@ -1,9 +1,12 @@
 """`protocon recipes show`: settings without auto, the paper's figure, time and memory."""
 
+from dataclasses import replace
+
 import pytest
 
-from protocon.methods import METHODS
-from protocon.paper.paper_cells import paper_cells
+from protocon.paper.paper_cells import PaperCell
+from protocon.paper.paper_rows import IMAGENET_ROWS
+from protocon.reproduce.availability import missing_part
 from protocon.settings.config import build_config
 from tests.commands import run_command
 
@@ -23,11 +26,13 @@ def test_a_cell_is_shown_with_figure_time_and_memory(
 def test_a_method_that_is_not_there_yet_is_said_plainly(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    missing = [name for name, cell in paper_cells().items() if cell.method.method not in METHODS]
-    for name in missing[:1]:
-        shown = run_command(monkeypatch, capsys, "recipes", "show", name)
-        assert shown.code == 0
-        assert "not available" in shown.out
+    cell = PaperCell("table3", "imagenet-1", "swav", (53.9, None))
+    monkeypatch.setitem(IMAGENET_ROWS, "swav", replace(IMAGENET_ROWS["swav"], method="finetunes"))
+    shown = run_command(monkeypatch, capsys, "recipes", "show", cell.name)
+    assert shown.code == 0
+    assert "not available: there is no method finetunes in this version" in shown.out
+    monkeypatch.setitem(IMAGENET_ROWS, "swav", replace(IMAGENET_ROWS["swav"], method="fixmatch", recipe="imagenets"))
+    assert "there is no recipe imagenets in this version" in str(missing_part(cell))
 
 
 def test_a_cell_is_a_recipe_for_every_command() -> None:

@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from protocon.errors import ConfigError
-from protocon.methods import METHODS
 from protocon.paper.paper_cells import paper_cells
+from protocon.reproduce.availability import missing_part
 from protocon.reproduce.progress_table import Measured
 from protocon.reproduce.reproduce_run import Reproduction
 from tests.engine.layouts import LAYOUTS
@@ -101,9 +101,9 @@ def test_cells_that_cannot_be_run_say_why_and_the_others_are_not_held_up(tmp_pat
     states = {one.cell.name: one.state for one in found}
     assert len(states) == 42
     assert states["table3/imagenet-1/protocon"] == "needs the data (--root imagenet=FOLDER)"
-    assert "MoCo" in states["table3/imagenet-1/protocon-eman"]
+    assert states["table3/imagenet-1/protocon-eman"].endswith("(--weights protocon-eman=FILE)")
     for name, state in states.items():
-        if paper_cells()[name].method.method not in METHODS:
+        if missing_part(paper_cells()[name]) is not None:
             assert state.startswith("not available")
 
 

@@ -1,6 +1,6 @@
 """`protocon reproduce`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,8 +30,10 @@ def reproduce(
         typer.Option("--root", metavar="DATA=FOLDER", help="Where a data set is; may be repeated.", show_default=False),
     ] = None,
     weights: Annotated[
-        Path | None,
-        typer.Option("--weights", help="Pre-trained encoder for the + EMAN rows.", show_default=False),
+        list[str] | None,
+        typer.Option(
+            "--weights", metavar="ROW=FILE", help="Pre-trained encoder of a row; may be repeated.", show_default=False
+        ),
     ] = None,
     seeds: Annotated[
         int | None, typer.Option("--seeds", min=1, help="Fewer runs than the paper's.", show_default=False)
@@ -48,14 +50,16 @@ def reproduce(
     The same command continues where it was stopped. Several processes: torchrun … -m protocon reproduce …
     """
     from protocon.base import distributed
+    from protocon.data.registry import DATASET_NAMES
+    from protocon.paper.paper_rows import IMAGENET_ROWS
     from protocon.reproduce.reproduce_run import Reproduction
 
     wanted = Reproduction(
         table=table,
         out=out or Path("runs") / f"reproduce-{table}",
         cells=[part.strip() for part in (cells or "").split(",") if part.strip()],
-        roots=_roots(root or []),
-        weights=weights,
+        roots=_named("--root", root or [], DATASET_NAMES, "cifar10=data/cifar10"),
+        weights=_named("--weights", weights or [], IMAGENET_ROWS, "protocon-eman=moco.pth"),
         seeds=seeds,
         overrides=settings or [],
     )
@@ -84,17 +88,16 @@ def _show(found: "Sequence[Measured]", console: Console) -> None:
     console.print(table)
 
 
-def _roots(texts: list[str]) -> dict[str, Path]:
-    """Folders by data set from `cifar10=DIR`."""
-    from protocon.data.registry import DATASET_NAMES
+def _named(option: str, texts: list[str], known: Iterable[str], example: str) -> dict[str, Path]:
+    """Files or folders by name, from `NAME=PATH`."""
     from protocon.errors import ConfigError, unknown_name
 
     found = {}
     for text in texts:
-        name, separator, folder = text.partition("=")
-        if not separator or not folder:
-            raise ConfigError(f"--root {text!r} came; expected DATA=FOLDER, such as cifar10=data/cifar10")
-        if name not in DATASET_NAMES:
-            raise ConfigError(unknown_name("data set", name, DATASET_NAMES))
-        found[name] = Path(folder)
+        name, separator, path = text.partition("=")
+        if not separator or not path:
+            raise ConfigError(f"{option} {text!r} came; expected NAME=PATH, such as {example}")
+        if name not in known:
+            raise ConfigError(unknown_name(f"name in {option}", name, known))
+        found[name] = Path(path)
     return found

@@ -7,7 +7,7 @@ from typing import Any
 from protocon.paper import paper_figures as figures
 from protocon.paper.columns import COLUMNS, Column
 from protocon.paper.paper_figures import Reported
-from protocon.paper.paper_rows import ABLATION_ROWS, IMAGENET_ROWS, PRETRAINED, ROWS, Row
+from protocon.paper.paper_rows import ABLATION_ROWS, IMAGENET_ROWS, ROWS, Row
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,21 @@ class PaperCell:
         """The row's method."""
         return _TABLES[self.table].rows[self.row]
 
+    @property
+    def parent(self) -> str:
+        """The recipe that it extends."""
+        return self.method.recipe or self.setting.parent
+
     def recipe(self) -> dict[str, Any]:
         """Its recipe: what it extends, and only what differs from that."""
         column, row = self.setting, self.method
-        own = column.ours if row.method == "protocon" else {} if row.method == "supervised" else column.theirs
-        own = {} if row.method in PRETRAINED else own
-        recipe: dict[str, Any] = {"extends": column.parent, "method_name": row.method}
+        alone = row.method == "supervised" or row.recipe is not None
+        own = column.ours if row.method == "protocon" else {} if alone else column.theirs
+        here = row.by_column.get(self.column, {})
+        recipe: dict[str, Any] = {"extends": self.parent, "method_name": row.method}
         for section in ("data", "method", "optim"):
             changes = {**column.settings.get(section, {}), **(own if section == "method" else {})}
-            changes |= row.settings.get(section, {})
+            changes |= {**row.settings.get(section, {}), **here.get(section, {})}
             if changes:
                 recipe[section] = changes
         return recipe

@@ -3,9 +3,9 @@
 from typing import Any
 
 from protocon.errors import ConfigError, unknown_name
-from protocon.methods import METHOD_NAMES
 from protocon.paper.datasets import SIZES
 from protocon.paper.paper_cells import TABLES, PaperCell, paper_cells
+from protocon.reproduce.availability import missing_part
 from protocon.reproduce.estimate import estimate
 from protocon.settings.config import build_config, to_yaml
 from protocon.settings.recipe import recipe_names
@@ -18,7 +18,7 @@ def describe(name: str) -> dict[str, Any]:
     if name not in recipe_names() and not name.endswith((".yaml", ".yml")):
         raise ConfigError(unknown_name("recipe", name, [*recipe_names(), *paper_cells()]))
     config = build_config(recipe=name)
-    uses = [cell.name for cell in paper_cells().values() if cell.setting.parent == name]
+    uses = [cell.name for cell in paper_cells().values() if cell.parent == name]
     lines = [f"cells of the paper's tables that extend it: {', '.join(uses)}"] if uses else []
     return {"name": name, "settings": config.model_dump(mode="json"), "settings_yaml": to_yaml(config), "lines": lines}
 
@@ -29,9 +29,10 @@ def _cell(cell: PaperCell) -> dict[str, Any]:
     lines = [f"{TABLES[cell.table].title}: the paper reports {figure} for {cell.method.title}"]
     if cell.method.weights is not None:
         lines.append(f"starts from {cell.method.weights} (network.weights=FILE)")
-    lines.append(f"differs from {cell.setting.parent} in {cell.recipe()}")
-    if cell.method.method not in METHOD_NAMES:
-        lines.append(f"not available: there is no method {cell.method.method} yet")
+    changes = {section: content for section, content in cell.recipe().items() if section != "extends"}
+    lines.append(f"differs from {cell.parent} in {changes}")
+    if (lacking := missing_part(cell)) is not None:
+        lines.append(lacking)
         return {"name": cell.name, "settings": None, "settings_yaml": "", "lines": lines}
     found = estimate(build_config(recipe=cell.name), SIZES[cell.setting.data], cell.setting.labels)
     config = found.resolved.config

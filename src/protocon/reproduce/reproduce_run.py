@@ -12,8 +12,8 @@ from protocon.base import distributed
 from protocon.base.atomic import write_bytes
 from protocon.engine.run import fit
 from protocon.errors import ConfigError, unknown_name
-from protocon.methods import METHOD_NAMES
 from protocon.paper.paper_cells import TABLES, PaperCell, paper_cells
+from protocon.reproduce.availability import missing_part
 from protocon.reproduce.progress_table import Measured, markdown
 from protocon.runs.run_folder import newest_run
 from protocon.settings.config import RunConfig, build_config
@@ -32,8 +32,8 @@ class Reproduction:
     """Patterns such as `cifar10-*/protocon`; none for all cells."""
     roots: Mapping[str, Path] = field(default_factory=dict)
     """Folders with data by the name of the data set."""
-    weights: Path | None = None
-    """The encoder's weights for rows that start from a pre-trained one."""
+    weights: Mapping[str, Path] = field(default_factory=dict)
+    """The encoder's weights by row, for rows that start from a pre-trained one."""
     seeds: int | None = None
     """Fewer runs than the paper's."""
     overrides: Sequence[str] = ()
@@ -57,8 +57,8 @@ class Reproduction:
         root = self._root(cell)
         if root is not None:
             given["data"] = {"root": str(root)}
-        if cell.method.weights is not None and self.weights is not None:
-            given["network"] = {"weights": str(self.weights)}
+        if cell.method.weights is not None and cell.row in self.weights:
+            given["network"] = {"weights": str(self.weights[cell.row])}
         return build_config(recipe=cell.name, settings=given, overrides=self.overrides)
 
     def measured(self, cell: PaperCell) -> Measured:
@@ -106,10 +106,10 @@ class Reproduction:
 
     def _hindrance(self, cell: PaperCell) -> str | None:
         """Why a cell cannot be run now."""
-        if cell.method.method not in METHOD_NAMES:
-            return f"not available: there is no method {cell.method.method} yet"
-        if cell.method.weights is not None and self.weights is None:
-            return f"needs {cell.method.weights} (--weights FILE)"
+        if (lacking := missing_part(cell)) is not None:
+            return lacking
+        if cell.method.weights is not None and cell.row not in self.weights:
+            return f"needs {cell.method.weights} (--weights {cell.row}=FILE)"
         if self._root(cell) is None:
             name = cell.setting.parent.removeprefix("paper-")
             return f"needs the data (--root {name}=FOLDER)"
