@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.distributed.cases import config_of, train, write_data
-from tests.distributed.launch import torchrun
+from tests.distributed.launch import forked
 from tests.distributed.stopping import StoppedError, before_step, die
 
 
@@ -31,7 +31,7 @@ def together(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             time.sleep(0.2)
     else:
         stop_in_third_epoch(data, folder)
-        job = torchrun("together", data, folder)
+        job = forked("together", data, folder)
         aside = folder / "outcome.part"
         aside.write_text(f"{job.code}\n{job.text}")
         aside.rename(outcome)

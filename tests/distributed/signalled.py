@@ -1,9 +1,8 @@
-"""One of two processes is told to stop; both do, after the same step: `python signalled.py DATA OUT`."""
+"""One of two processes is told to stop; both do, after the same step."""
 
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 
 from protocon.base import distributed
@@ -15,7 +14,7 @@ STEP = 9
 """In the middle of the second epoch."""
 
 
-def main(data: Path, out: Path) -> None:
+def signalled(data: Path, out: Path) -> None:
     """The same run twice: once left alone, once stopped and resumed."""
     config = config_of(data, "protocon", ())
     train(config, out, "whole")
@@ -34,7 +33,3 @@ def main(data: Path, out: Path) -> None:
     (out / f"stopped-{distributed.rank()}.json").write_text(json.dumps({"message": message, "checkpoints": found}))
     distributed.barrier()
     train(config, out, "stopped", resume=True)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))

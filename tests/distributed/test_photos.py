@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.distributed import photos
-from tests.distributed.launch import torchrun
-from tests.distributed.test_lost_process import PATIENT
+from tests.distributed.launch import forked
 from tests.distributed.test_one_process_or_two import assert_same_run
 from tests.engine.kills import assert_same_run as assert_same_bits
 from tests.engine.photos import IMAGES, LABELS, make_photos
@@ -32,7 +31,7 @@ def alone(place: Path) -> Path:
 @pytest.fixture(scope="module")
 def together(place: Path) -> Path:
     """Where two processes left their runs."""
-    job = torchrun("photos", place, place)
+    job = forked("photos", place, place)
     assert job.code == 0, job.text
     return place
 
@@ -66,7 +65,7 @@ def test_a_signal_to_one_stops_both_and_they_resume_to_the_bit(stage: str, kept:
 def test_a_process_killed_among_features_ends_the_job_and_one_process_resumes(
     alone: Path, place: Path, tmp_path: Path
 ) -> None:
-    job = torchrun("photos killed", place, tmp_path, PATIENT)
+    job = forked("photos killed", place, tmp_path)
     assert job.code != 0
     assert "process 0 of 2 cannot reach the others" in job.text
     (table,) = (tmp_path / "cache of run").rglob("chunks.jsonl")

@@ -1,34 +1,21 @@
 """A signal to one process of a job stops all of them after the same step, and the run goes on to the bit."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.distributed.launch import forked
 from tests.distributed.signalled import STEP
 from tests.engine.kills import assert_same_run
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.timeout(600)
 def test_a_signal_to_one_process_stops_both_and_they_go_on_as_if_nothing_had_happened(
     data: Path, tmp_path: Path
 ) -> None:
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    job = subprocess.run(
-        [*command, str(Path(__file__).with_name("signalled.py")), str(data), str(tmp_path)],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert job.returncode == 0, job.stderr
+    job = forked("signalled", data, tmp_path)
+    assert job.code == 0, job.text
     seen = [json.loads((tmp_path / f"stopped-{rank}.json").read_text()) for rank in (0, 1)]
     assert "another process" in seen[0]["message"]
     assert "SIGTERM" in seen[1]["message"]

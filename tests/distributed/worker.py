@@ -1,4 +1,4 @@
-"""What each of the processes does that a test starts with torchrun: `python worker.py PART DATA OUT`."""
+"""What each of the processes does that a test starts: `python worker.py PART DATA OUT` under torchrun, or a fork."""
 
 import json
 import os
@@ -22,6 +22,7 @@ from protocon.types import Outputs
 from tests.distributed import photos
 from tests.distributed.cases import CASES, NORMS, STEPS_PER_EPOCH, arguments_of, config_of, double, train
 from tests.distributed.norms import as_slice, layers
+from tests.distributed.signalled import signalled
 from tests.distributed.stopping import before_step
 
 
@@ -114,16 +115,17 @@ def hanging(data: Path, out: Path) -> None:
 
     def hang() -> None:
         if distributed.rank() == 1:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # or torchrun waits half a minute before it kills
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # or it would outlive the job
             time.sleep(600)
 
-    sys.argv = ["protocon", *arguments_of(data, out), "timeout_minutes=0.3"]
+    sys.argv = ["protocon", *arguments_of(data, out), "timeout_minutes=0.1"]
     with double(), before_step(STEPS_PER_EPOCH + 3, hang):
         protocon()
 
 
 PARTS = {
     "together": together,
+    "signalled": signalled,
     "killed": killed,
     "hanging": hanging,
     "photos": photos.together,
