@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.distributed.worker import PARTS
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 8
 
 
 def free_port() -> int:

@@ -57,7 +57,7 @@ def config_for(place: Path, *overrides: str, method: str = "protocon", cache: st
             "method_name": method,
             "data": {"name": "arrays", "root": place / "data.npz", "labels_per_class": 4, "image_size": SIDE},
             "network": {"encoder": NAME, "weights": place / "weights.safetensors", "frozen": True},
-            "run": {"cache": place / cache, "tensorboard": False},
+            "run": {"cache": place / cache, "tensorboard": False, "report": False},
         },
         overrides=("epochs=4", "batch_size=8", *overrides),
     )

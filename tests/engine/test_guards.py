@@ -13,7 +13,7 @@ from protocon.engine.loop.trainer import Trainer
 from protocon.errors import TrainingError
 from protocon.runs.run_folder import RunFolder
 from protocon.types import Step
-from tests.engine.runs import small_run
+from tests.engine.runs import small_run, tiny_run
 
 NAMES = ("cat", "dog", "owl")
 WELL: dict[str, float] = {
@@ -98,7 +98,7 @@ def test_prototype_similarity_is_the_mean_cosine_of_pairs() -> None:
 
 
 def test_a_real_run_without_pseudo_labels_says_so(tmp_path: Path) -> None:
-    result = small_run(tmp_path, "epochs=7", "threshold=1.0", "mu=4", method="fixmatch")
+    result = tiny_run(tmp_path / "runs", "epochs=7", "threshold=1.0", method="fixmatch")
     folder = RunFolder(Path(result["run"]))
     kinds = [row["kind"] for row in folder.warnings()]
     assert "no_pseudo_labels" in kinds
@@ -107,7 +107,7 @@ def test_a_real_run_without_pseudo_labels_says_so(tmp_path: Path) -> None:
 
 
 def test_healthy_runs_report_what_the_guards_look_at(tmp_path: Path) -> None:
-    result = small_run(tmp_path, "epochs=2")
+    result = tiny_run(tmp_path / "runs", "epochs=2")
     row = RunFolder(Path(result["run"])).metrics()[-1]
     assert 0.1 <= row["largest_class_share"] <= 1
     assert 1 <= row["classes_predicted"] <= 10

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from protocon.methods import METHODS
-from tests.engine.kills import SMALL_DIGITS, Command, assert_same_run, embeddings, moments, where, whole
+from tests.engine.kills import Command, assert_same_run, embeddings, moments, where, whole
 from tests.engine.layouts import save_class
 from tests.engine.photos import arguments, make_photos
+from tests.engine.runs import few_digits
 from tests.engine.zygote import ROOT, Zygote
 
 KILLS = 20
@@ -27,19 +28,26 @@ def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
 
 
 @pytest.fixture(scope="module")
-def digits(zygote: Zygote, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, float]:
+def images(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    """A run on images: six epochs of seven steps."""
+    few = few_digits(tmp_path_factory.mktemp("digits"))
+    return Command((*few, "batch_size=8", "mu=4", "epochs=6", "report=false"))
+
+
+@pytest.fixture(scope="module")
+def digits(zygote: Zygote, images: Command, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, float]:
     """An uninterrupted run of digits: its folder, its events, its seconds."""
     out = tmp_path_factory.mktemp("whole")
     began = time.monotonic()
-    ended = whole(zygote, Command(SMALL_DIGITS), out)
+    ended = whole(zygote, images, out)
     return out / "run", ended.events, time.monotonic() - began
 
 
 def test_a_real_run_killed_at_twenty_random_moments_ends_the_same(
-    zygote: Zygote, digits: tuple[Path, int, float], tmp_path: Path
+    zygote: Zygote, images: Command, digits: tuple[Path, int, float], tmp_path: Path
 ) -> None:
     run, _, seconds = digits
-    command = Command(SMALL_DIGITS)
+    command = images
     out, kills, finished, places = tmp_path / "0", 0, 0, set()
     for moment in moments(seed=1):
         # One in four comes anywhere from the start of the process on, the others once training has begun.
@@ -59,9 +67,11 @@ def test_a_real_run_killed_at_twenty_random_moments_ends_the_same(
     assert len(places) > 3  # not all in the same spot
 
 
-def test_a_process_of_its_own_killed_by_the_system_goes_on(digits: tuple[Path, int, float], tmp_path: Path) -> None:
+def test_a_process_of_its_own_killed_by_the_system_goes_on(
+    images: Command, digits: tuple[Path, int, float], tmp_path: Path
+) -> None:
     """Nothing forked, nothing shared: `python -m protocon train`, SIGKILL, and again."""
-    arguments = [sys.executable, "-m", "protocon", *Command(SMALL_DIGITS).arguments(tmp_path)]
+    arguments = [sys.executable, "-m", "protocon", *images.arguments(tmp_path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(arguments, cwd=ROOT, env=environment, stdout=log, stderr=log)
@@ -78,13 +88,13 @@ def test_a_process_of_its_own_killed_by_the_system_goes_on(digits: tuple[Path, i
 
 
 def test_killed_between_any_two_writes_of_digits(
-    zygote: Zygote, digits: tuple[Path, int, float], tmp_path: Path
+    zygote: Zygote, images: Command, digits: tuple[Path, int, float], tmp_path: Path
 ) -> None:
     """Not at a random time but at a chosen place: just before a step, a flush, a rename, a removal."""
     run, events, _ = digits
-    command = Command(SMALL_DIGITS)
+    command = images
     for moment, _ in zip(moments(seed=2), range(4), strict=False):
-        ended = zygote.run(*command.arguments(tmp_path), at_event=int(moment * events / 2))
+        ended = zygote.run(*command.arguments(tmp_path), at_event=int(moment * events / 5))
         assert ended.code == -signal.SIGKILL, ended.output
         where(tmp_path)
     assert zygote.run(*command.arguments(tmp_path)).code == 0

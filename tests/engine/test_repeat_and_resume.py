@@ -18,7 +18,7 @@ from protocon.errors import RunError
 from protocon.methods import METHODS
 from protocon.runs.run_folder import RunFolder
 from tests.engine.kills import has_labels
-from tests.engine.runs import quiet, small_config, small_run
+from tests.engine.runs import quiet, small_config, tiny_run
 from tests.methods.harness import is_plain
 from tests.methods.toys import TOYS
 
@@ -65,14 +65,14 @@ def assert_same_run(first: Path, second: Path, *, epochs: int = EPOCHS) -> None:
 
 def test_protocon_has_the_same_bits_whenever_it_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     overrides = OVERRIDES
-    whole = Path(small_run(tmp_path / "whole", *overrides)["run"])
+    whole = Path(tiny_run(tmp_path / "whole", *overrides)["run"])
     for epochs in (1, 3):
         out = tmp_path / f"stopped-{epochs}"
         with monkeypatch.context() as patch:
             stop_after(patch, epochs)
             with pytest.raises(StoppedError):
-                small_run(out, *overrides)
-        resumed = Path(small_run(out, *overrides, resume=True)["run"])
+                tiny_run(out, *overrides)
+        resumed = Path(tiny_run(out, *overrides, resume=True)["run"])
         assert_same_run(whole, resumed)
 
 
@@ -86,7 +86,7 @@ def test_protocon_has_the_same_bits_whenever_it_is_stopped(tmp_path: Path, monke
         ("protocon", ("center=true", "heads=2", "method.alignment=mean")),
         ("fixmatch-da", ("alignment_momentum=0.9",)),
         ("fixmatch-da", ("method.alignment=dual",)),
-        ("comatch", ("queue_size=300",)),  # wraps round before the checkpoint and after it
+        ("comatch", ("queue_size=100",)),  # wraps round before the checkpoint and after it
     ],
 )
 @pytest.mark.usefixtures("toys")
@@ -94,18 +94,18 @@ def test_same_seed_same_bits_and_resuming_changes_nothing(
     method: str, options: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     overrides = ["epochs=2", *options]
-    whole = Path(small_run(tmp_path / "whole", *overrides, method=method)["run"])
+    whole = Path(tiny_run(tmp_path / "whole", *overrides, method=method)["run"])
     with monkeypatch.context() as patch:
         stop_after(patch, 1)
         with pytest.raises(StoppedError):
-            small_run(tmp_path / "stopped", *overrides, method=method)
-    resumed = Path(small_run(tmp_path / "stopped", *overrides, method=method, resume=True)["run"])
+            tiny_run(tmp_path / "stopped", *overrides, method=method)
+    resumed = Path(tiny_run(tmp_path / "stopped", *overrides, method=method, resume=True)["run"])
     assert_same_run(whole, resumed, epochs=2)
 
 
 def test_two_runs_are_identical_and_another_seed_is_not(tmp_path: Path) -> None:
     runs = [
-        Path(small_run(tmp_path / name, f"epochs={EPOCHS}", f"seed={seed}")["run"])
+        Path(tiny_run(tmp_path / name, f"epochs={EPOCHS}", f"seed={seed}")["run"])
         for name, seed in (("a", 0), ("b", 0), ("c", 1))
     ]
     assert_same_run(runs[0], runs[1])
@@ -131,7 +131,7 @@ def test_the_scale_of_half_precision_is_saved() -> None:
 
 
 def test_checkpoint_holds_all_state(tmp_path: Path) -> None:
-    run = Path(small_run(tmp_path, "epochs=2", "method.alignment=dual")["run"])
+    run = Path(tiny_run(tmp_path / "runs", "epochs=2", "method.alignment=dual")["run"])
     names = set(load_checkpoint(run / "checkpoints" / "epoch-00002.safetensors").tensors)
     for part in (
         "network.encoder.stem.weight",
@@ -151,12 +151,12 @@ def test_checkpoint_holds_all_state(tmp_path: Path) -> None:
 
 
 def test_finished_run_is_not_repeated_and_never_overwritten(tmp_path: Path) -> None:
-    first = small_run(tmp_path, "epochs=2", method="supervised")
+    first = tiny_run(tmp_path / "runs", "epochs=2", method="supervised")
     before = (Path(first["run"]) / "metrics.jsonl").stat().st_mtime_ns
-    again = small_run(tmp_path, "epochs=2", method="supervised", resume=True)
+    again = tiny_run(tmp_path / "runs", "epochs=2", method="supervised", resume=True)
     assert again == RunFolder(Path(first["run"])).result()
     assert (Path(first["run"]) / "metrics.jsonl").stat().st_mtime_ns == before
-    fresh = small_run(tmp_path, "epochs=2", method="supervised")
+    fresh = tiny_run(tmp_path / "runs", "epochs=2", method="supervised")
     assert fresh["run"] == f"{first['run']}-2"
 
 
@@ -164,29 +164,29 @@ def test_a_named_run_is_resumed_even_if_there_is_a_newer_one(tmp_path: Path, mon
     with monkeypatch.context() as patch:
         stop_after(patch, 1)
         with pytest.raises(StoppedError):
-            small_run(tmp_path, "epochs=2", method="supervised")
-    (named,) = tmp_path.iterdir()
-    newer = Path(small_run(tmp_path, "epochs=2", method="supervised")["run"])
+            tiny_run(tmp_path / "runs", "epochs=2", method="supervised")
+    (named,) = (tmp_path / "runs").iterdir()
+    newer = Path(tiny_run(tmp_path / "runs", "epochs=2", method="supervised")["run"])
     assert newer.name == f"{named.name}-2"
     assert resume_run(RunFolder(named), quiet())["run"] == str(named)
     assert (named / "model.safetensors").read_bytes() == (newer / "model.safetensors").read_bytes()
 
 
 def test_resume_refuses_other_settings(tmp_path: Path) -> None:
-    small_run(tmp_path, "epochs=2", method="supervised")
+    tiny_run(tmp_path / "runs", "epochs=2", method="supervised")
     with pytest.raises(RunError, match=r"finished[\s\S]*optim\.lr: 'auto' → 0\.5"):
-        small_run(tmp_path, "epochs=2", "lr=0.5", method="supervised", resume=True)
+        tiny_run(tmp_path / "runs", "epochs=2", "lr=0.5", method="supervised", resume=True)
 
 
 def test_damaged_checkpoint_is_noticed_and_the_one_before_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     overrides = OVERRIDES
-    whole = Path(small_run(tmp_path / "whole", *overrides)["run"])
+    whole = Path(tiny_run(tmp_path / "whole", *overrides)["run"])
     with monkeypatch.context() as patch:
         stop_after(patch, 3)
         with pytest.raises(StoppedError):
-            small_run(tmp_path / "stopped", *overrides)
+            tiny_run(tmp_path / "stopped", *overrides)
     newest = next((tmp_path / "stopped").glob("*/checkpoints/epoch-00003.safetensors"))
     content = bytearray(newest.read_bytes())
     content[len(content) // 2] ^= 1
     newest.write_bytes(bytes(content))
-    assert_same_run(whole, Path(small_run(tmp_path / "stopped", *overrides, resume=True)["run"]))
+    assert_same_run(whole, Path(tiny_run(tmp_path / "stopped", *overrides, resume=True)["run"]))
