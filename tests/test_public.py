@@ -67,7 +67,7 @@ def test_readme_python_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "labels_per_class" in code
     monkeypatch.chdir(tmp_path)
     Image.fromarray(np.zeros((8, 8), dtype=np.uint8)).save("photo.png")
-    short = 'build_config(overrides=["epochs=2", "image_size=8"], settings='
+    short = 'build_config(overrides=["epochs=2", "image_size=8", "batch_size=64"], settings='
     names: dict[str, Any] = {}
     exec(code.replace("build_config(settings=", short), names)
     assert names["run"].predict_files(["photo.png"])[0]["label"] in "0123456789"

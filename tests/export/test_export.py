@@ -37,17 +37,17 @@ def digits_onnx(digits_run: Path, tmp_path_factory: pytest.TempPathFactory) -> d
 
 @pytest.fixture(scope="module")
 def photo_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """tf_efficientnet_lite0 at 64 pixels, with random weights, as one file."""
+    """test_efficientnet at 64 pixels, with random weights, as one file."""
     shape = (3, 64, 64)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        encoder = build_encoder("tf_efficientnet_lite0", input_shape=shape)
+        encoder = build_encoder("test_efficientnet", input_shape=shape)
         network = Network(encoder, classes=4, projection_dim=128, mean=(0.5, 0.4, 0.3), std=(0.2, 0.3, 0.4))
         for module in network.modules():
             if isinstance(module, torch.nn.BatchNorm2d):  # statistics that are not 0 and 1
                 module.running_mean = torch.rand(module.num_features) * 0.1
                 module.running_var = torch.rand(module.num_features) + 0.5
-    overrides = ["encoder=tf_efficientnet_lite0", "image_size=64", "projection_dim=128"]
+    overrides = ["encoder=test_efficientnet", "image_size=64", "projection_dim=128"]
     config = resolve_auto(build_config(overrides=overrides), shape=shape, flip=True, unlabelled=99, classes=4).config
     run = TrainedRun(network.eval(), config, ("ant", "bee", "cat", "dog"), shape)
     file = tmp_path_factory.mktemp("photos") / "model.safetensors"

@@ -16,6 +16,7 @@ from protocon.data.labels.label_file import read_label_table
 from protocon.errors import ConfigError, RunError
 from protocon.labeller.answer_log import NotSavedError
 from protocon.labeller.server import Labeller
+from tests.engine.photos import install, make_package
 from tests.labeller.folders import Client, labeller, make_folder, wait
 
 
@@ -334,6 +335,8 @@ def test_in_a_notebook_the_page_is_in_a_frame(tmp_path: Path, monkeypatch: pytes
     import protocon
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    make_package(tmp_path / "packages")
+    install(tmp_path / "packages", monkeypatch)
     make_folder(tmp_path / "photos", 6)
     page = protocon.label(tmp_path / "photos", classes=["cat", "dog"])
     try:

@@ -10,6 +10,7 @@ import torch
 
 from protocon.data.imageset import FeatureArray
 from protocon.errors import DataError, RunError
+from protocon.report import drawing
 from protocon.report.page import build_page, run_labels
 from tests.report.folders import Labels, label, pictures, write_json, write_run
 
@@ -53,6 +54,12 @@ def text_of(page: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page.partition("<body>")[2]))
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures take most of a page's time: for tests of its words they are empty."""
+    monkeypatch.setattr(drawing, "_drawn", lambda *_: "data:image/svg+xml;base64,")
+
+
 def test_the_page_is_whole_and_needs_no_network(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", NAMES, some_labels())
     checked = Checker(build_page([run], images=lambda _: pictures([f"{i}.png" for i in range(40)], NAMES)))
@@ -83,6 +90,7 @@ def test_names_of_classes_and_files_are_escaped(tmp_path: Path) -> None:
     assert 'onerror="x' not in page
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_name_that_is_not_utf8_does_not_stop_the_page(tmp_path: Path) -> None:
     rows = some_labels()
     rows[0]["file"] = "bad.png"
@@ -92,6 +100,7 @@ def test_a_name_that_is_not_utf8_does_not_stop_the_page(tmp_path: Path) -> None:
     assert "bad ?.png" in build_page([run])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_truth_the_page_says_so(tmp_path: Path) -> None:
     rows = [row | {"truth": ""} for row in some_labels()]
     text = text_of(build_page([write_run(tmp_path / "run", NAMES, rows, truth=False, test=False)]))
@@ -102,6 +111,7 @@ def test_without_truth_the_page_says_so(tmp_path: Path) -> None:
         assert claim not in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_baseline_has_no_clusters_on_its_page(tmp_path: Path) -> None:
     gone = ("cluster", "cluster_confidence", "prototype", "prototype_score")
     rows = [row | dict.fromkeys(gone, "") for row in some_labels()]
@@ -113,6 +123,7 @@ def test_a_baseline_has_no_clusters_on_its_page(tmp_path: Path) -> None:
         assert absent not in text
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("epochs", [0, 1])
 def test_an_unfinished_run_shows_what_is_known(tmp_path: Path, epochs: int) -> None:
     text = text_of(build_page([write_run(tmp_path / "run", NAMES, None, epochs=epochs or 1)]))
@@ -127,6 +138,7 @@ def test_an_unfinished_run_shows_what_is_known(tmp_path: Path, epochs: int) -> N
     assert "Most worth a look" not in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", NAMES, None, epochs=5)
     with (run / "metrics.jsonl").open("a") as file:
@@ -134,6 +146,7 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     assert "Unfinished: 5 of 5" in text_of(build_page([run]))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_embeddings_and_lost_images_appear_by_name(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", NAMES, some_labels())
     embeddings = FeatureArray(torch.zeros(40, 3), class_names=NAMES, ids=[f"{i}.png" for i in range(40)])
@@ -147,6 +160,7 @@ def test_embeddings_and_lost_images_appear_by_name(tmp_path: Path) -> None:
     assert "the folder is gone" in text_of(build_page([run], images=lost))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_warnings_are_shown(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", NAMES, some_labels())
     (run / "warnings.jsonl").write_text(
@@ -164,6 +178,7 @@ def test_several_runs_are_laid_over_each_other(tmp_path: Path) -> None:
     assert text.count("Cluster sizes at the end") == 2  # each run's own part follows
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_many_runs_are_compared_only_and_too_many_refused(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / f"run{i}", NAMES, some_labels(), epochs=3) for i in range(6)]
     text = text_of(build_page(runs))
@@ -204,6 +219,7 @@ def test_a_thousand_classes_and_noisy_photos_stay_small(tmp_path: Path) -> None:
     assert "Shown are the 20 classes with the most images to look at." in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_leads_with_labels_that_look_wrong_then_images_then_classes(tmp_path: Path) -> None:
     rows = some_labels()
     rows[20] |= {"split": "labelled", "given": "ant", "refined": "ant", "looks_like": "bee", "triage": "review"}
@@ -222,6 +238,7 @@ def test_the_page_leads_with_labels_that_look_wrong_then_images_then_classes(tmp
     assert not re.search(r'<details class="fold"[^>]* open', page)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_every_image_to_look_at_is_on_the_page(tmp_path: Path) -> None:
     rows = some_labels(200)
     for rank, row in enumerate(rows, start=1):
@@ -230,6 +247,7 @@ def test_every_image_to_look_at_is_on_the_page(tmp_path: Path) -> None:
     assert page[page.index('id="images1"') :].count('class="why"') == 200
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_random_audit_is_the_headline(tmp_path: Path) -> None:
     rows = [row | {"truth": ""} for row in some_labels()]
     run = write_run(tmp_path / "run", NAMES, rows, truth=False, test=False)
@@ -247,6 +265,7 @@ def test_a_random_audit_is_the_headline(tmp_path: Path) -> None:
     assert "How many labels are right is not known" not in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_runs_with_other_labels_are_not_compared_by_held_out_labels(tmp_path: Path) -> None:
     runs = []
     for number in range(2):
