@@ -71,7 +71,16 @@ def train(
 def resume_named(
     run: Path, given: list[str], overrides: tuple[str, ...], accept_changes: bool, console: Console, as_json: bool
 ) -> None:
-    """Continue a run, which has settings of its own."""
+    """Continue a run, which has settings of its own.
+
+    Args:
+        run: its folder.
+        given: options that were typed beside it.
+        overrides: settings that were typed beside it, as key=value.
+        accept_changes: change these settings.
+        console: for progress.
+        as_json: print the result as JSON.
+    """
     from protocon.engine.run import resume_run
     from protocon.runs.run_folder import RunFolder
 
@@ -100,7 +109,13 @@ def _show_result(console: Console, result: dict[str, Any]) -> None:
 
 
 def show_plan(config: "RunConfig", as_json: bool, *, timed: bool = False) -> None:
-    """Print what a run would do; with `timed`, how long it would take too."""
+    """Print what a run would do.
+
+    Args:
+        config: its settings.
+        as_json: print it as JSON.
+        timed: tell how long it would take too.
+    """
     from protocon.engine.planning.preview import describe_plan
 
     plan = describe_plan(config, timed=timed)

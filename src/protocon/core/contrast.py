@@ -21,7 +21,13 @@ def info_nce(query: Tensor, key: Tensor, negatives: Tensor, *, temperature: floa
 
 @torch.no_grad()
 def share_found(query: Tensor, key: Tensor, negatives: Tensor) -> Tensor:
-    """Share of the queries (n, d) that are nearer to their key (n, d) than to any negative (n, K); a scalar."""
+    """Share of the queries that are nearer to their key than to any negative; a scalar.
+
+    Args:
+        query: (n, d).
+        key: of the same images, (n, d).
+        negatives: inner products with other keys, (n, K).
+    """
     positive = (query * key).sum(-1, keepdim=True)
     return (negatives < positive).all(1).to(query.dtype).mean()
 

@@ -23,6 +23,12 @@ def sharpen(probs: Tensor, temperature: float) -> Tensor:
 
 
 def smoothed_labels(targets: Tensor, *, classes: int, smoothing: float) -> Tensor:
-    """One-hot rows (m, C) of classes (m,), mixed with the uniform distribution."""
+    """One-hot rows (m, C), mixed with the uniform distribution.
+
+    Args:
+        targets: classes, (m,) int64.
+        classes: C.
+        smoothing: share of the uniform distribution.
+    """
     one_hot = torch.nn.functional.one_hot(targets, classes).to(torch.get_default_dtype())
     return (1.0 - smoothing) * one_hot + smoothing / classes

@@ -96,6 +96,12 @@ class Finetune(Method):
 
 
 def distillation_loss(student: Tensor, teacher: Tensor, *, temperature: float) -> Tensor:
-    """Cross-entropy of two predictions (n, C) at one temperature (Eq. 2); no gradient flows into the teacher's."""
+    """Cross-entropy of two predictions at one temperature (Eq. 2).
+
+    Args:
+        student: logits, (n, C).
+        teacher: logits, (n, C); no gradient flows into them.
+        temperature: τ of both.
+    """
     target = (teacher.detach() / temperature).softmax(-1)
     return -(target * (student / temperature).log_softmax(-1)).sum(-1).mean()

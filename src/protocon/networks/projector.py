@@ -40,7 +40,13 @@ def build_projector(features: int, dim: int, shape: ProjectorShape, *, norm: boo
 
 
 def hidden_layer(features: int, shape: ProjectorShape, *, norm: bool) -> list[nn.Module]:
-    """One hidden layer."""
+    """One hidden layer.
+
+    Args:
+        features: its width.
+        shape: the method's.
+        norm: whether BatchNorm is switched on.
+    """
     activation: nn.Module = nn.ReLU(inplace=True) if shape.activation == "relu" else nn.GELU()
     return [
         nn.Linear(features, features),

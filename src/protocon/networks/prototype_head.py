@@ -40,6 +40,12 @@ class PrototypeHead(nn.Module):
 
 
 def drawn_prototypes(count: int, dim: int, *, seed: int) -> Tensor:
-    """Unit-norm vectors (count, dim), a function of the seed."""
+    """Unit-norm vectors (count, dim).
+
+    Args:
+        count: K.
+        dim: d.
+        seed: decides all of them.
+    """
     keys = torch.arange(count) + 1_000_003 * (seed + 1)
     return F.normalize(normal(keys, 0, dim), dim=-1).to(torch.get_default_dtype())

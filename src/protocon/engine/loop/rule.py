@@ -21,10 +21,22 @@ class Rule:
 
 
 def below(key: str, limit: float, text: str) -> Callable[[Row], str | None]:
-    """Holds where the number is there and lower."""
+    """Holds where the number is there and lower.
+
+    Args:
+        key: of the epoch's numbers.
+        limit: to compare it with.
+        text: what is said, with a place for the number.
+    """
     return lambda row: text.format(row[key]) if key in row and row[key] < limit else None
 
 
 def above(key: str, limit: float, text: str) -> Callable[[Row], str | None]:
-    """Holds where the number is there and higher."""
+    """Holds where the number is there and higher.
+
+    Args:
+        key: of the epoch's numbers.
+        limit: to compare it with.
+        text: what is said, with a place for the number.
+    """
     return lambda row: text.format(row[key]) if key in row and row[key] > limit else None
