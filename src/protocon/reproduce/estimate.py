@@ -37,7 +37,7 @@ class Estimate:
         days = f"{self.seconds / 86_400:,.0f} days" if self.seconds > 2 * 86_400 else show_duration(self.seconds)
         return [
             f"{self.steps:,} steps in {self.resolved.total_epochs:,} passes over the unlabelled images",
-            f"on this machine's {self.device}: roughly {days}, reckoned from a forward pass of a few images",
+            f"on this machine's {self.device}: roughly {days}, estimated from a forward pass of a few images",
             f"and {self.memory / 2**30:.1f} GiB for a step, beside the program and its libraries",
         ]
 
