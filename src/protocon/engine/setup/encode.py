@@ -69,6 +69,11 @@ class FeatureInputs(Inputs):
         """Components of all views of the training images."""
         return self._train
 
+    @property
+    def tested(self) -> CachedViews | None:
+        """Components of the clean view of the test images."""
+        return self._test
+
     def seen(self, images: ImageSet) -> ImageSet:
         """Their components, in place of the images."""
         if images is self._bundle.train:
