@@ -226,12 +226,15 @@ def test_other_time_budgets_are_refused(text: str) -> None:
         build_config(overrides=[f"optim.time_budget={text}"])
 
 
-def test_classes_count_as_balanced_where_labels_were_drawn_per_class() -> None:
+def test_classes_of_a_benchmark_count_as_balanced_where_labels_were_drawn_per_class() -> None:
     for override, expected in (("labels_per_class=4", "dual"), ("labels_percent=10", "mean")):
         resolved = resolve_auto(
             build_config(overrides=[override]), shape=(3, 32, 32), flip=True, unlabelled=2240, classes=10
         )
         assert protocon_settings(resolved.config).alignment == expected
+    own = build_config(overrides=["data.name=imagefolder", "labels_per_class=4", "frozen=false"])
+    resolved = resolve_auto(own, shape=(3, 32, 32), flip=True, unlabelled=2240, classes=10)
+    assert protocon_settings(resolved.config).alignment == "mean"  # of one's own images nobody knows
     assert protocon_settings(build_config(recipe="paper-cifar10")).alignment == "mean"
 
 

@@ -1,5 +1,6 @@
 """Runs on a frozen encoder: it stays as it is, heads learn, and the finished run takes image files."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,21 @@ def test_a_lowered_threshold_is_logged_and_said(place: Path, tmp_path: Path) -> 
     config = config_for(place, "min_retention=0.9", "epochs=3", "lr=0.0001")
     fit(config, out=tmp_path, console=console)
     assert "the threshold is lowered to" in console.export_text()
+
+
+@pytest.mark.parametrize("method", ["fixmatch-da", "simmatch", "comatch", "protocon", "protocon-frozen"])
+def test_estimated_class_frequencies_are_said_unless_they_are_given(method: str, place: Path, tmp_path: Path) -> None:
+    said = []
+    for prior in ("auto", "uniform"):
+        console = Console(record=True, stderr=True, width=300)
+        fit(config_for(place, "epochs=1", f"class_prior={prior}", method=method), out=tmp_path / prior, console=console)
+        said.append(console.export_text())
+    line = next(line for line in said[0].splitlines() if line.startswith("class frequencies, estimated:"))
+    shares = [int(share) for share in re.findall(r"(\d+) % ", line)]
+    assert len(shares) == 3
+    assert 98 <= sum(shares) <= 102
+    assert "class_prior=uniform" in line
+    assert "class frequencies" not in said[1]
 
 
 @pytest.mark.parametrize(

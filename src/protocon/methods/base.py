@@ -146,6 +146,10 @@ class Method(nn.Module):
     def prepare(self, samples: Samples) -> None:
         """Look at all features before training, where `wants_samples` says so; the same samples give the same state."""
 
+    def estimated_prior(self) -> Tensor | None:
+        """Class frequencies (C,) that `prepare` estimated from all features; None where it did not."""
+        return None
+
     def step(self, network: Forward, teacher: Forward, batch: Batch, progress: Progress) -> Step:
         """Losses of one batch. Reads the method's state, changes nothing.
 

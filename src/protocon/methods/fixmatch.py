@@ -82,6 +82,10 @@ class FixMatchDA(FixMatch):
         """Estimate the class frequencies, where that is asked for."""
         estimate_prior(self.alignment, self.aligning, samples, self.problem)
 
+    def estimated_prior(self) -> Tensor | None:
+        """Class frequencies that predictions are aligned to, where they were estimated."""
+        return self.alignment.prior if self.aligning.class_prior == "estimated" else None
+
     def align(self, probs: Tensor) -> Tensor:
         """Predictions as frequent, on average, as the classes are."""
         aligned: Tensor = self.alignment(probs)

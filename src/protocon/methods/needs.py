@@ -60,6 +60,6 @@ class Facts:
     classes: int
     """C."""
     balanced: bool = False
-    """Whether the labels were drawn as so many per class."""
+    """Whether the data are a benchmark of which so many labels per class were drawn."""
     frozen: bool = False
     """Whether the encoder stays as it is."""

@@ -77,6 +77,10 @@ class ProtoCon(Method):
         """Estimate the class frequencies, where that is asked for."""
         estimate_prior(self.alignment, self.config, samples, self.problem)
 
+    def estimated_prior(self) -> Tensor | None:
+        """Class frequencies that predictions are aligned to, where they were estimated."""
+        return self.alignment.prior if self.config.class_prior == "estimated" else None
+
     def step(self, network: Forward, teacher: Forward, batch: Batch, progress: Progress) -> Step:
         """One iteration of Algorithm 1: assign, refine, and the four losses."""
         if progress.epoch == 0:

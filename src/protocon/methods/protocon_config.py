@@ -65,8 +65,8 @@ class ProtoConConfig(AlignmentSettings, PseudoLabelConfig):
     """Share of each cluster's members that make its label (the paper's history ablation)."""
     alignment: Literal["auto", "mean", "dual", "none"] = "auto"
     """Distribution alignment of the classifier's opinion: by the running mean (the paper), by a dual variable per class
-    (which trusts the class prior more), or none. auto: dual where `labels_per_class` draws the labels, as benchmarks
-    with balanced classes do; else mean. For imbalanced classes set mean, or give `class_prior`."""
+    (which trusts the class prior more), or none. auto: dual where `labels_per_class` draws the labels of a benchmark,
+    whose classes are balanced; else mean. For imbalanced classes set mean, or give `class_prior`."""
 
     def settled(self, facts: Facts, reasons: dict[str, str]) -> "ResolvedProtoCon":
         """Alignment, retention, n and λ."""
@@ -80,7 +80,7 @@ class ProtoConConfig(AlignmentSettings, PseudoLabelConfig):
             config = config.choose(reasons, "neighbours", near, f"n; {frozen}; {clusters}")
         alignment, reason = "mean", "class frequencies are not known"
         if facts.balanced and not facts.frozen:
-            alignment, reason = "dual", "labels_per_class: classes are taken to be balanced"
+            alignment, reason = "dual", "labels_per_class of a benchmark: classes are taken to be balanced"
         config = config.choose(reasons, "alignment", alignment, reason)
         config = config.choose(reasons, "min_retention", 0.0, "τ is fixed")
         neighbours = usual if config.neighbours == "auto" else config.neighbours

@@ -21,6 +21,7 @@ from protocon.engine.loop.saver import Saver, Start, find_start
 from protocon.engine.loop.signals import StopSignals
 from protocon.engine.loop.tensorboard_log import ScalarLog
 from protocon.engine.loop.trainer import LAST_EPOCHS, Trainer, build_trainer
+from protocon.engine.setup.announce import frequencies_line
 from protocon.engine.setup.session import Session
 from protocon.errors import TrainingError
 from protocon.runs.run_folder import RunFolder
@@ -54,6 +55,9 @@ def train_run(
         trainer.load(start.checkpoint)
     check_same_start(start.epoch, trainer.step, device=fabric.device)
     display.begin(start.epoch)
+    prior = session.method.estimated_prior()
+    if prior is not None and not start.epoch:
+        display.say(frequencies_line(prior.tolist(), session.bundle.train.class_names))
     writes = distributed.rank() == 0
     if writes:
         folder.keep_epochs(start.epoch, display.say)

@@ -1,7 +1,7 @@
 """What a run says before it starts, and keeps in data.json: every file, every class, every chosen value."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -87,6 +87,25 @@ def file_lines(report: FileReport | None, *, verbose: bool = True) -> Iterator[s
             yield f"{kind}: {line}"
         if len(lines) > most:
             yield f"{kind}: and {len(lines) - most:,} more; all are in data.json"
+
+
+def frequencies_line(shares: Sequence[float], names: Sequence[str]) -> str:
+    """Estimated class frequencies, the largest first, and how to overrule them.
+
+    Args:
+        shares: one per class.
+        names: of the classes.
+    """
+    order = sorted(range(len(names)), key=lambda label: -shares[label])
+    listed = [f"{100 * shares[label]:.0f} % {shown(names[label])}" for label in order[:_SHOWN_BRIEFLY]]
+    if len(order) > _SHOWN_BRIEFLY:
+        rest = sum(shares[label] for label in order[_SHOWN_BRIEFLY:])
+        listed.append(f"{100 * rest:.0f} % the other {len(order) - _SHOWN_BRIEFLY}")
+    return (
+        f"class frequencies, estimated: {', '.join(listed)}. If you know better: class_prior=uniform, or one number "
+        f"per class in alphabetical order, class_prior=[{','.join(f'{share:.2f}' for share in shares[:2])}"
+        f"{',…' if len(names) > 2 else ''}]"
+    )
 
 
 def keep_record(folder: RunFolder, settled: Settled) -> None:
