@@ -112,7 +112,9 @@ DATA = Group(
 NETWORK = Group(
     "Network",
     (
-        Option("--encoder", "network.encoder", str, "Name of the encoder: wrn-28-2, or any of timm."),
+        Option(
+            "--encoder", "network.encoder", str, "Name of the encoder: dinov2-small, lite2, wrn-28-2, or any of timm."
+        ),
         Option("--weights", "network.weights", Path, "File with the encoder's weights."),
         Option(
             "--init",

@@ -9,6 +9,7 @@ from timm import create_model, list_models
 from torch import Tensor, nn
 
 from protocon.errors import ConfigError
+from protocon.networks.named import NAMED, find_model, how_to_fetch
 from protocon.networks.pooled_blocks import PooledBlocks
 from protocon.networks.weights import find_weights, load_encoder, stored_statistics
 from protocon.networks.wideresnet import WideResNet, parse_name
@@ -103,17 +104,19 @@ def _from_timm(name: str, channels: int, pretrained: bool) -> Encoder:
     if not list_models(name.split(".")[0]):
         near = list_models(f"*{name.split('.')[0][:6]}*")[:5]
         raise ConfigError(
-            f"unknown encoder {name!r}; expected wrn-DEPTH-WIDTH, mlp-WIDTH, none or a timm model"
-            + (f" (near it: {', '.join(near)})" if near else "")
+            f"unknown encoder {name!r}; expected one of {', '.join(NAMED)}; wrn-DEPTH-WIDTH, mlp-WIDTH, none; or a "
+            "timm model" + (f" (near it: {', '.join(near)})" if near else "")
         )
+    named = find_model(name)
+    options: dict[str, Any] = {"dynamic_img_size": True} if named is not None and named.any_size else {}
     try:
-        module = create_model(name, pretrained=pretrained, num_classes=0, in_chans=channels)
+        module = create_model(name, pretrained=pretrained, num_classes=0, in_chans=channels, **options)
     except Exception as error:
         if not pretrained:
             raise
         raise ConfigError(
-            f"timm could not fetch pretrained weights of {name} ({type(error).__name__}: {error}); "
-            "without a connection, give a local file: network.weights=FILE"
+            f"timm could not fetch the pretrained weights of {name} ({type(error).__name__}: {str(error)[:300]}). "
+            f"{how_to_fetch(name)}. Or leave --encoder out for the encoder that is installed"
         ) from error
     settings: dict[str, Any] = dict(getattr(module, "pretrained_cfg", None) or {})
     channel_mean = tuple(settings.get("mean", (0.5,) * channels))

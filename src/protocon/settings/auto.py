@@ -13,7 +13,7 @@ from protocon.errors import ConfigError
 from protocon.features import onnx_forward
 from protocon.methods import METHODS
 from protocon.methods.needs import Facts
-from protocon.networks import packaged
+from protocon.networks import named, packaged
 from protocon.networks.weights import weights_digest
 from protocon.settings.config import RunConfig
 from protocon.settings.resolved_config import ResolvedConfig, resolved_config
@@ -78,7 +78,7 @@ def image_size_for(native: int, config: RunConfig) -> int:
     """
     if not config.network.frozen:
         return max(native, 16)
-    chosen = packaged_encoder(config)
+    chosen = packaged_encoder(config) or named.find_model(config.network.encoder)
     return max(native, _FROZEN_SIDE) if chosen is None else chosen.side
 
 
@@ -88,8 +88,8 @@ def packaged_encoder(config: RunConfig) -> packaged.Packaged | None:
     if not network.frozen or network.pretrained:
         return None
     if network.weights is not None:
-        named = str(network.weights)
-        return next((one for one in packaged.PACKAGED if str(one.weights()) == named), None)
+        given = str(network.weights)
+        return next((one for one in packaged.PACKAGED if str(one.weights()) == given), None)
     return packaged.installed(network.encoder)
 
 
@@ -216,7 +216,8 @@ def _choose_length(
         choose("optim", "epochs", epochs, "")
         reasons["optim.epochs"] = f"{epochs} ({config.optim.total_steps} steps in passes of {per_epoch})"
         return epochs
-    few = min(_FROZEN_STEPS, max(_MIN_FROZEN_STEPS, 4 * unlabelled // 5))
+    solves = METHODS[config.method_name].uses_samples  # its soft labels are there before the first step
+    few = _MIN_FROZEN_STEPS if solves else min(_FROZEN_STEPS, max(_MIN_FROZEN_STEPS, 4 * unlabelled // 5))
     usual = few if config.network.frozen else _CPU_STEPS if is_slow(config) else _STEPS
     if embeddings:
         # A few hundred rows of features are learnt in a hundred steps.
@@ -270,7 +271,9 @@ def resolve_auto(
     batch_size = choose("optim", "batch_size", 16 if unlabelled < 5000 else 64, f"{unlabelled} unlabelled images")
     per_epoch = steps_per_epoch(unlabelled, batch_size=batch_size, mu=config.optim.mu)
     epochs = _choose_length(choose, config, reasons, unlabelled=unlabelled, per_epoch=per_epoch, shape=shape)
-    balanced, frozen = config.data.labels_per_class is not None, config.network.frozen
+    # So many labels per class say nothing about how frequent the classes of one's own images are.
+    balanced = config.data.labels_per_class is not None and config.data.name not in OWN
+    frozen = config.network.frozen
     if classes is not None:
         facts = Facts(unlabelled, classes, balanced=balanced, frozen=frozen)
         config = config.model_copy(update={"method": config.method.settled(facts, reasons)})

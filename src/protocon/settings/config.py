@@ -13,7 +13,8 @@ from protocon.data.registry import DATASETS
 from protocon.errors import ConfigError, unknown_name
 from protocon.methods import METHODS, MethodConfig
 from protocon.networks import packaged
-from protocon.settings.default_encoder import ADVICE, DECIDING, is_open, takes_encoder
+from protocon.networks.named import NAMED
+from protocon.settings.default_encoder import ADVICE, DECIDING, implied_settings, is_open, takes_encoder
 from protocon.settings.recipe import PlainLoader, merge, read_recipe
 
 Auto = Literal["auto"]
@@ -353,10 +354,17 @@ def build_config(
     if takes_encoder(asked, recipe):
         values["network"] = {**(values.get("network") or {}), "frozen": True}
         asked["network"] = values["network"]
+    named = NAMED.get(str(asked["network"].get("encoder")))
+    if named is not None:
+        implied = implied_settings(named, asked)
+        values["network"] = {**(values.get("network") or {}), **implied}
+        asked["network"] = {**asked["network"], **implied}
     if "method_name" not in values and "method" not in values and asked["network"].get("frozen") is True:
         values["method_name"] = ON_FROZEN
     for text in overrides:
         set_override(values, text)
+    if named is not None:
+        values["network"] = {**values["network"], "encoder": named.model}
     return validate(values)
 
 

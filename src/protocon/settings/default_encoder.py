@@ -13,6 +13,7 @@ from protocon.data.registry import OWN
 from protocon.data.sources.array_shape import channels_of
 from protocon.methods import METHODS
 from protocon.networks import packaged
+from protocon.networks.named import Named
 from protocon.settings.recipe import recipe_names
 
 _NETWORK = {"frozen": (None,), "encoder": (None, "auto"), "pretrained": (None, False), "weights": (None,)}
@@ -55,3 +56,18 @@ def is_open(values: Mapping[str, Any], recipe: str | None = None) -> bool:
 def takes_encoder(values: Mapping[str, Any], recipe: str | None = None) -> bool:
     """Whether a run with these settings gets the installed encoder, frozen."""
     return packaged.installed() is not None and is_open(values, recipe)
+
+
+def implied_settings(named: Named, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What the short name of an encoder says of the network, where nothing else does: frozen, and whose weights.
+
+    Args:
+        named: the encoder.
+        values: nested settings; `data` and `network` matter.
+    """
+    network = values.get("network") or {}
+    frozen = network.get("frozen")
+    if frozen is None:
+        frozen = (values.get("data") or {}).get("name") in OWN
+    unsaid = network.get("weights") is None and "pretrained" not in network
+    return {"frozen": frozen, **({"pretrained": True} if unsaid and not named.packaged else {})}
