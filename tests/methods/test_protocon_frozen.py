@@ -6,6 +6,7 @@ import torch
 
 from protocon.methods import METHODS, Problem, Samples
 from protocon.methods.needs import Facts
+from protocon.methods.neighbourhood import NeighbourhoodSettings, find_neighbourhood
 from protocon.methods.protocon_frozen import ProtoConFrozen, ProtoConFrozenConfig
 from protocon.types import Batch, Outputs, Progress
 from tests.picking.blobs import blobs
@@ -39,7 +40,7 @@ def solved(sizes: tuple[int, ...], spread: float, **settings: object) -> tuple[P
 def test_one_label_per_group_labels_the_others_and_finds_how_frequent_they_are() -> None:
     method, truth = solved((120, 60, 20), 0.4)
     assert (method.neighbourhood.argmax(-1).numpy() == truth).mean() > 0.95
-    assert float((method.estimated_prior() - torch.tensor([0.6, 0.3, 0.1])).abs().sum()) < 0.15
+    assert float((method.prior - torch.tensor([0.6, 0.3, 0.1])).abs().sum()) < 0.15
     torch.testing.assert_close(method.neighbourhood.sum(-1), torch.ones(len(truth)))
 
 
@@ -52,6 +53,24 @@ def test_unlabelled_images_help() -> None:
     assert right[0] > right[1] + 0.02
 
 
+def test_where_neighbours_mislead_the_linear_classifier_is_heard() -> None:
+    """One direction tells the classes apart; in all the others, which decide who is near, groups mix them."""
+    draw = np.random.default_rng(0)
+    groups = np.arange(240) % 2
+    centres = 6.0 * draw.standard_normal((12, 8))
+    place = draw.integers(12, size=240)
+    rows = np.concatenate([2.0 * (groups[:, None] * 2 - 1), centres[place]], 1) + 0.3 * draw.standard_normal((240, 9))
+    labelled = np.concatenate([np.flatnonzero(groups == group)[:10] for group in (0, 1)])
+    data = samples(rows.astype(np.float32), groups, labelled)
+    settings = NeighbourhoodSettings(smoothing=20.0)
+    heard = find_neighbourhood(data, classes=2, settings=settings)
+    deaf = find_neighbourhood(data, classes=2, settings=settings.model_copy(update={"held_out_groups": 0}))
+    assert heard.linear_share > 0.5
+    assert deaf.linear_share == 0.1
+    right = [(found.probs.argmax(1) == groups).mean() for found in (heard, deaf)]
+    assert right[0] > right[1]
+
+
 def test_the_same_samples_give_the_same_bits() -> None:
     one, other = (solved((40, 40), 2.0)[0] for _ in range(2))
     assert torch.equal(one.neighbourhood, other.neighbourhood)
@@ -61,7 +80,8 @@ def test_a_given_prior_is_taken() -> None:
     plain, _ = solved((60, 60), 3.0)
     pulled, _ = solved((60, 60), 3.0, class_prior=[0.99, 0.01])
     assert pulled.neighbourhood[:, 0].mean() > plain.neighbourhood[:, 0].mean() + 0.1
-    assert pulled.estimated_prior().tolist() == pytest.approx([0.99, 0.01])
+    assert pulled.prior.tolist() == pytest.approx([0.99, 0.01])
+    assert pulled.estimated_prior() is None  # it was given
 
 
 def test_heads_learn_the_soft_labels_and_the_final_label_mixes_both_opinions() -> None:
@@ -89,7 +109,11 @@ def test_heads_learn_the_soft_labels_and_the_final_label_mixes_both_opinions() -
     torch.testing.assert_close(logits.grad, (torch.full((8, 3), 1 / 3) - method.neighbourhood[index]) / 8)
     probs = torch.full((8, 3), 1 / 3)
     expected = 0.25 * probs + 0.75 * method.neighbourhood[index]
-    torch.testing.assert_close(method.opinions(probs, index)["refined"], expected)
+    torch.testing.assert_close(method.opinions(probs, index)["refined"], expected, atol=1e-5, rtol=0)
+    method.temperature.fill_(2.0)
+    calm = method.opinions(probs, index)["refined"]
+    assert (calm.argmax(-1) == expected.argmax(-1)).all()
+    assert (calm.max(-1).values < expected.max(-1).values).all()
 
 
 def test_it_asks_for_all_features() -> None:

@@ -69,5 +69,5 @@ def estimate_prior(
         problem: sizes.
     """
     if settings.class_prior == "estimated" and alignment.prior is not None:
-        found = find_neighbourhood(samples, classes=problem.classes, settings=NeighbourhoodSettings())
+        found = find_neighbourhood(samples, classes=problem.classes, settings=NeighbourhoodSettings(held_out_groups=0))
         alignment.prior.copy_(torch.from_numpy(found.prior))

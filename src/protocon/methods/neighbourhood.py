@@ -1,7 +1,8 @@
 """The neighbourhood's label where features do not change: the fixed point of three opinions, found before training.
 
 A linear classifier of the labels, Gaussians with one prototype per class, and a graph of nearest neighbours are
-brought into agreement. The mean of what they agree on estimates how frequent the classes are.
+brought into agreement. The mean of what they agree on estimates how frequent the classes are. Labels that are held out
+in turn tell whether the agreement knows more than the linear classifier alone, and how sure it may be.
 """
 
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ import numpy as np
 from pydantic import Field
 from threadpoolctl import threadpool_limits
 
-from protocon.core.mixture import MixtureSettings, fit_mixture
+from protocon.core.label_trust import HeldOut, fitted_temperature, linear_share, mix
+from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture
 from protocon.core.neighbours import nearest, neighbour_graph, unit_rows
 from protocon.core.softmax_regression import softmax, softmax_regression
 from protocon.methods.base import MethodConfig, Samples
@@ -41,7 +43,10 @@ class NeighbourhoodSettings(MethodConfig):
     rounds: int = Field(default=8, ge=1)
     """Updates of the Gaussians."""
     linear_share: float = Field(default=0.1, ge=0, le=1)
-    """Share of the linear classifier's opinion in the soft labels that train the heads."""
+    """Smallest share of the linear classifier's opinion in the soft labels that train the heads."""
+    held_out_groups: int = Field(default=4, ge=0)
+    """Labels are held out in so many groups, to see whether the linear classifier alone knows them better, and how sure
+    the soft labels may be; 0 leaves both out."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,10 @@ class Neighbourhood:
     """The Gaussians' opinion alone, (N + M, C)."""
     prior: np.ndarray
     """Class frequencies (C,), estimated."""
+    linear_share: float
+    """Share of the linear classifier alone in `probs`."""
+    temperature: float
+    """At which the held-out labels are likeliest: `probs` are surer of themselves than they should be."""
 
 
 def find_neighbourhood(
@@ -73,30 +82,78 @@ def find_neighbourhood(
         return _solve(samples, classes, settings, np.full(classes, 1.0 / classes) if prior is None else prior)
 
 
-def _solve(samples: Samples, classes: int, settings: NeighbourhoodSettings, prior: np.ndarray) -> Neighbourhood:
-    views = samples.views.float().cpu().numpy()
-    rows = views.mean(1)
-    labels = np.full(len(rows), -1)
+class _Images:
+    """All images as the three see them: what does not depend on labels is made once.
+
+    Args:
+        samples: features of the whole training set.
+        classes: C.
+        settings: how much each of the three counts.
+        prior: class frequencies (C,).
+    """
+
+    def __init__(self, samples: Samples, classes: int, settings: NeighbourhoodSettings, prior: np.ndarray) -> None:
+        self.classes, self.settings, self.prior = classes, settings, prior
+        self.views = samples.views.float().cpu().numpy()
+        self.rows = self.views.mean(1)
+        units = unit_rows(self.rows[:, : settings.graph_components])
+        self.graph = neighbour_graph(*nearest(units, units, settings.neighbours, same=True))
+        points = self.rows[:, : settings.mixture_components]
+        self.points = points / np.sqrt(points.var(0).mean() + 1e-12)
+
+    def agree(self, labels: np.ndarray) -> tuple[np.ndarray, Mixture]:
+        """Log-probabilities of the linear classifier, and the fixed point, of labels (N + M,), −1 = unknown."""
+        settings = self.settings
+        anchor = _linear_opinion(self.views, self.rows, labels, self.classes, settings)
+        chosen = MixtureSettings(
+            likelihood=settings.sharpness,
+            smoothing=settings.smoothing,
+            shrinkage=settings.shrinkage,
+            rounds=settings.rounds,
+            inner=_INNER,
+            label_weight=settings.label_weight,
+            covariance="full",
+        )
+        return anchor, fit_mixture(self.points, labels, anchor, self.graph, prior=self.prior, settings=chosen)
+
+    def held_out(self, labels: np.ndarray) -> HeldOut:
+        """What both say of each label that can be held out, without it: of classes that have another one."""
+        groups = _groups(labels, self.settings.held_out_groups)
+        known, linear, agreed = [], [], []
+        for group in range(self.settings.held_out_groups):
+            rows = np.flatnonzero(groups == group)
+            if len(rows):
+                anchor, mixture = self.agree(np.where(groups == group, -1, labels))
+                known.append(labels[rows])
+                linear.append(np.exp(anchor[rows]))
+                agreed.append(mixture.probs[rows])
+        if not known:
+            nothing = np.zeros((0, self.classes), dtype=np.float32)
+            return HeldOut(np.zeros(0, dtype=np.int64), nothing, nothing)
+        return HeldOut(np.concatenate(known), np.concatenate(linear), np.concatenate(agreed))
+
+
+def _groups(labels: np.ndarray, count: int) -> np.ndarray:
+    """The group in which each label is held out (N + M,); −1: never, because its class has no other, or no label."""
+    groups = np.full(len(labels), -1)
+    for label in np.unique(labels[labels >= 0]) if count else ():
+        members = np.flatnonzero(labels == label)
+        if len(members) > 1:
+            groups[members] = (np.arange(len(members)) + label) % count
+    return groups
+
+
+def _solve(samples: Samples, classes: int, settings: NeighbourhoodSettings, given: np.ndarray) -> Neighbourhood:
+    images = _Images(samples, classes, settings, given)
+    labels = np.full(len(images.rows), -1)
     labels[samples.labelled.cpu().numpy()] = samples.targets.cpu().numpy()
-    anchor = _linear_opinion(views, rows, labels, classes, settings)
-    units = unit_rows(rows[:, : settings.graph_components])
-    graph = neighbour_graph(*nearest(units, units, settings.neighbours, same=True))
-    points = rows[:, : settings.mixture_components]
-    points = points / np.sqrt(points.var(0).mean() + 1e-12)
-    chosen = MixtureSettings(
-        likelihood=settings.sharpness,
-        smoothing=settings.smoothing,
-        shrinkage=settings.shrinkage,
-        rounds=settings.rounds,
-        inner=_INNER,
-        label_weight=settings.label_weight,
-        covariance="full",
-    )
-    mixture = fit_mixture(points, labels, anchor, graph, prior=prior, settings=chosen)
-    agreed = (1.0 - settings.linear_share) * mixture.probs + settings.linear_share * np.exp(anchor)
-    agreed /= agreed.sum(1, keepdims=True)
-    prototype = softmax(settings.sharpness * mixture.log_likelihood(points))
-    return Neighbourhood(agreed, prototype, _frequencies(agreed, labels, classes))
+    anchor, mixture = images.agree(labels)
+    held_out = images.held_out(labels)
+    share = linear_share(held_out, settings.linear_share)
+    temperature = fitted_temperature(mix(held_out.linear, held_out.agreed, share), held_out.known)
+    mixed = mix(np.exp(anchor), mixture.probs, share)
+    prototype = softmax(settings.sharpness * mixture.log_likelihood(images.points))
+    return Neighbourhood(mixed, prototype, _frequencies(mixed, labels, classes), share, temperature)
 
 
 def _linear_opinion(

@@ -59,6 +59,8 @@ class ProtoConFrozen(Method):
     """The Gaussians' opinion alone, (N, C)."""
     prior: Tensor
     """Class frequencies (C,)."""
+    temperature: Tensor
+    """By which opinions are made less sure, so that they are right as often as they say."""
 
     def __init__(self, config: ResolvedProtoConFrozen, problem: Problem) -> None:
         super().__init__(config, problem)
@@ -67,6 +69,7 @@ class ProtoConFrozen(Method):
         self.register_buffer("neighbourhood", uniform)
         self.register_buffer("prototype", uniform.clone())
         self.register_buffer("prior", uniform[0].clone())
+        self.register_buffer("temperature", torch.ones(()))
 
     def prepare(self, samples: Samples) -> None:
         """Find the fixed point: the linear classifier's opinion, the Gaussians' and the neighbours', in agreement.
@@ -83,6 +86,7 @@ class ProtoConFrozen(Method):
             prior=None if given is None else given.numpy().astype(np.float64),
         )
         chosen = samples.unlabelled.cpu().numpy()
+        self.temperature.fill_(found.temperature)
         self.neighbourhood.copy_(torch.from_numpy(found.probs[chosen]))
         self.prototype.copy_(torch.from_numpy(found.prototype[chosen]))
         self.prior.copy_(torch.from_numpy(found.prior) if given is None else given)
@@ -108,15 +112,21 @@ class ProtoConFrozen(Method):
         return Step(loss_x + self.config.lambda_u * loss_u, terms, rows)
 
     def opinions(self, probs: Tensor, index: Tensor) -> dict[str, Tensor]:
-        """The trained classifier's opinion, the neighbourhood's, the nearest prototype's, and the first two mixed."""
+        """The trained classifier's opinion, the neighbourhood's, the nearest prototype's, and the first two mixed.
+
+        The neighbourhood's and the mixed one are as sure as held-out labels allow.
+        """
         neighbourhood = self.neighbourhood[index].to(probs.dtype)
         return {
             "classifier": probs,
-            "cluster": neighbourhood,
+            "cluster": self._calmed(neighbourhood),
             "prototype": self.prototype[index].to(probs.dtype),
-            "refined": refine(probs, neighbourhood, self.config.alpha),
+            "refined": self._calmed(refine(probs, neighbourhood, self.config.alpha)),
         }
 
-    def estimated_prior(self) -> Tensor:
-        """Class frequencies (C,) that the images seem to have."""
-        return self.prior
+    def _calmed(self, probs: Tensor) -> Tensor:
+        return ((probs + 1e-6).log() / self.temperature.to(probs.dtype)).softmax(-1)
+
+    def estimated_prior(self) -> Tensor | None:
+        """Class frequencies (C,) that the images seem to have; None where they were given."""
+        return self.prior if self.config.class_prior == "estimated" else None
