@@ -4,10 +4,10 @@ import numpy as np
 
 _RIDGE = 0.1
 """Share of the mean eigenvalue that is added to all: few labels, many dimensions."""
-_FEWEST = 3
+_MIN_LABELS = 3
 _CLEARLY = 0.25
 """How much better another class must fit, between 0 (as well) and 1 (it alone): few labels say little."""
-_MOST = 3000
+_MAX_LABELS = 3000
 """Labels that are looked at: the inverse takes seconds for more."""
 
 
@@ -22,9 +22,9 @@ def doubted_labels(points: np.ndarray, labels: np.ndarray, *, most: int = 50) ->
         labels: (N,); −1 = unknown.
         most: how many at most.
     """
-    known = np.flatnonzero(labels >= 0)[-_MOST:]
+    known = np.flatnonzero(labels >= 0)[-_MAX_LABELS:]
     present, given = np.unique(labels[known], return_inverse=True)
-    if len(known) < _FEWEST or len(present) < 2:
+    if len(known) < _MIN_LABELS or len(present) < 2:
         return ()
     rows = points[known].astype(np.float64)
     rows -= rows.mean(axis=0)

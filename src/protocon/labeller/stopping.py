@@ -9,7 +9,7 @@ _COVERAGE = 0.5
 _AGREEMENT = 0.97
 _WIDTH = 0.2
 """Of the audit's interval: ten points to either side."""
-_FEWEST = 2
+_MIN_KNOWN = 2
 
 
 def advice(opinion: Opinion, *, finished: bool) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def advice(opinion: Opinion, *, finished: bool) -> dict[str, Any]:
         ),
     ]
     met = [sign["met"] for sign in signs]
-    if labelled < _FEWEST or len(known.classes) < _FEWEST:
+    if labelled < _MIN_KNOWN or len(known.classes) < _MIN_KNOWN:
         verdict, level = "Keep going: two classes or more need a label.", "go"
     elif all(met):
         verdict, level = "You can stop: more labels would change little. Make the full run.", "stop"

@@ -12,7 +12,7 @@ from protocon.engine.loop.trainer import Trainer
 
 _IMAGES = 1000
 _COMPONENTS = 30
-_FEWEST = 10
+_MIN_IMAGES = 10
 """Of fewer images a map says nothing."""
 
 
@@ -22,7 +22,7 @@ def feature_map(trainer: Trainer) -> dict[str, Any]:
     chosen = np.unique(np.linspace(0, len(train) - 1, min(len(train), _IMAGES)).astype(np.int64))
     some = train.subset(chosen)
     features = trainer.predict(FeatureView(trainer.evaluated), some).logits.double().numpy()
-    if len(some) < _FEWEST:
+    if len(some) < _MIN_IMAGES:
         return {}
     places = _places(features)
     names = train.class_names
