@@ -1,7 +1,9 @@
 """Every command and program of the guide, the tutorial and the README on one's own images is run, only on less."""
 
+import json
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +121,35 @@ def test_the_readme_on_ones_own_images(
         assert done.code == 0, f"{command}\n{done.err}"
     assert len(list(Path("runs").glob("*/cross_check.csv"))) == 1
     assert Path("photos.onnx").is_file()
+
+
+def test_the_first_hour_of_the_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its commands as printed: train, correct a label in the run's own table, train again, sort into class folders."""
+    photographs(tmp_path)
+    Path(tmp_path / "photos" / "labels.csv").rename(tmp_path / "labels.csv")
+    for number in range(40):
+        (tmp_path / "photos" / f"{number:02}.jpg").rename(tmp_path / "photos" / f"IMG_{number:04}.jpg")
+    rows = [f"IMG_00{line}" for line in (tmp_path / "labels.csv").read_text().splitlines()[1:]]
+    rows[12] = rows[12].replace("cat", "dog")
+    (tmp_path / "labels.csv").write_text("file,label\n" + "\n".join(rows))
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8").split("## The first hour\n")[1].split("\n## ")[0]
+    lines = text.split("```text\n")[1].split("```")[0].splitlines()
+    assert len(lines) <= 10
+    for line in lines[1:]:
+        command = line.split("      #")[0].replace(",bag/", ",dog/").replace(",sandal/", ",cat/")
+        if command.startswith("protocon "):
+            done = run_command(monkeypatch, capsys, *shorter(shlex.split(command)[1:]))
+            assert done.code == 0, f"{command}\n{done.err}"
+        elif command.startswith("sed "):
+            subprocess.run(command, shell=True, check=True)
+        else:
+            assert Path(shlex.split(command)[1]).is_file()
+    again = json.loads(next(Path("runs").glob("*-2")).joinpath("data.json").read_text())
+    assert {"file": "IMG_0012.jpg", "label": "cat"} in again["used"]["labelled"]
+    assert list(Path("sorted").glob("cat/IMG_0012*"))
 
 
 def test_the_labels_of_the_guide_are_read(tmp_path: Path) -> None:
