@@ -197,6 +197,8 @@ class RunSettings(_Section):
     """Within an epoch, write a checkpoint after this many minutes without one; null for never."""
     tensorboard: bool = True
     """Write TensorBoard logs into the run folder."""
+    loggers: tuple[Literal["mlflow", "wandb"], ...] = ()
+    """Other programs that get the numbers of each epoch: mlflow, wandb. Each needs its package."""
     report: bool = True
     """Draw report.html at the end; `protocon report` does it later."""
     cross_check: Annotated[int, Field(ge=2, le=20)] | Literal[0] | Auto = "auto"

@@ -19,7 +19,7 @@ from protocon.engine.loop.guards import Guards, stopped_row
 from protocon.engine.loop.rank_check import check_same_start
 from protocon.engine.loop.saver import Saver, Start, find_start
 from protocon.engine.loop.signals import StopSignals
-from protocon.engine.loop.tensorboard_log import ScalarLog
+from protocon.engine.loop.trackers import Trackers
 from protocon.engine.loop.trainer import LAST_EPOCHS, Trainer, build_trainer
 from protocon.engine.setup.announce import frequencies_line
 from protocon.engine.setup.session import Session
@@ -63,14 +63,14 @@ def train_run(
         folder.keep_epochs(start.epoch, display.say)
     with (
         display,
-        ScalarLog(folder.path, enabled=writes and config.run.tensorboard, first_epoch=start.epoch) as scalars,
+        Trackers(folder.path, config, enabled=writes, first_epoch=start.epoch) as scalars,
     ):
         _train_epochs(trainer, folder, start, display=display, scalars=scalars, signals=signals)
     return trainer, summarise(trainer, folder, time.monotonic() - started)
 
 
 def _train_epochs(
-    trainer: Trainer, folder: RunFolder, start: Start, *, display: Display, scalars: ScalarLog, signals: StopSignals
+    trainer: Trainer, folder: RunFolder, start: Start, *, display: Display, scalars: Trackers, signals: StopSignals
 ) -> None:
     """The epochs that are left. Everything an epoch adds to the run's files is there before its checkpoint is."""
     session, config = trainer.session, trainer.config

@@ -25,6 +25,7 @@ MAY_CHANGE = frozenset(
         "run.checkpoint_every",
         "run.checkpoint_minutes",
         "run.tensorboard",
+        "run.loggers",
         "run.cache",
         "run.sync_batchnorm",
         "run.timeout_minutes",
