@@ -217,7 +217,7 @@ def matrix(confusion: Confusion) -> str:
 def scatter(places: np.ndarray, classes: Sequence[str | None]) -> str:
     """Points (n, 2) in a square without axes, one colour for each of the most frequent classes."""
     names = [name for name, _ in Counter(name for name in classes if name is not None).most_common()]
-    shown = names[: 3 * len(COLOURS)]
+    shown = sorted(names[: 3 * len(COLOURS)])
     markers = ("o", "^", "s")
 
     def draw(figure: Any) -> None:
