@@ -6,18 +6,11 @@ import pytest
 import torch
 
 from protocon.data.files.decode_all import Members
+from protocon.data.files.digests import content_of
 from protocon.data.files.resize_arrays import resize_images
 from protocon.data.files.stores import FolderStore
 from protocon.data.files.strings import StringTable
-from protocon.data.imageset import (
-    ArrayImages,
-    DataBundle,
-    DataHints,
-    FeatureArray,
-    FileImages,
-    ImageSet,
-    content_of,
-)
+from protocon.data.imageset import ArrayImages, DataBundle, DataHints, FeatureArray, FileImages, ImageSet
 from protocon.data.source_options import SourceOptions
 from protocon.data.sources.listing import FileListing, make_bundle
 from protocon.errors import DataError

@@ -18,6 +18,7 @@ import yaml
 from protocon.cli import main
 from protocon.engine.labelling import cross_check
 from protocon.engine.labelling.judgement import judge
+from protocon.engine.labelling.side_by_side import SideBySide
 from protocon.engine.labelling.triage import Judgement
 from protocon.engine.loop.checkpoint import newest_checkpoint
 from protocon.engine.loop.trainer import Trainer
@@ -178,7 +179,7 @@ def test_a_signal_at_any_stage_says_what_is_kept_and_how_to_resume(
     for owner, name, kept in (
         (FeatureTable, "write", "in the cache"),
         (Trainer, "train_step", "all of it is saved"),
-        (cross_check, "train_in_memory", "the model, its labels and the groups before this one are saved"),
+        (SideBySide, "train_epoch", "the model and its labels are saved"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, signalling(getattr(owner, name)))

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 import torch
+from lightning_fabric import Fabric
 from lightning_fabric.plugins.precision import MixedPrecision
 
 from protocon.engine.loop import saver as saving
 from protocon.engine.loop.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from protocon.engine.loop.trainer import Trainer, build_trainer
 from protocon.engine.run import resume_run
-from protocon.engine.setup.fabric import build_fabric
 from protocon.engine.setup.session import prepare
 from protocon.errors import RunError
 from protocon.methods import METHODS
@@ -116,10 +116,11 @@ def test_the_scale_of_half_precision_is_saved() -> None:
     """It grows and shrinks during training; 16-mixed itself needs a GPU, its scaler does not."""
 
     def trainer_with_scale(scale: float) -> Trainer:
-        trainer = build_trainer(prepare(small_config(method="supervised")), build_fabric(small_config()))
+        fabric = Fabric(accelerator="cpu", devices=1)
+        trainer = build_trainer(prepare(small_config(method="supervised")), fabric)
         scaler = torch.amp.GradScaler("cpu", init_scale=scale)
         scaler.scale(torch.ones(1))  # makes its tensors
-        trainer.fabric.strategy.precision = MixedPrecision("16-mixed", "cuda", scaler)
+        fabric.strategy.precision = MixedPrecision("16-mixed", "cuda", scaler)
         return trainer
 
     first, second = trainer_with_scale(512.0), trainer_with_scale(4.0)

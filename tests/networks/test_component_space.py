@@ -1,6 +1,7 @@
 """The space of a frozen encoder's features, against NumPy."""
 
 import numpy as np
+import pytest
 import torch
 
 from protocon.networks.component_space import BLOCK_WEIGHT, RootSpace
@@ -74,3 +75,21 @@ def test_the_order_of_rows_changes_no_component() -> None:
     one.fit(rows)
     other.fit(rows.flip(0))
     torch.testing.assert_close(one.matrix, other.matrix, rtol=1e-4, atol=1e-5)
+
+
+def test_few_images_have_the_components_that_their_covariance_has() -> None:
+    """Of fewer images than features the components come another way, to the same answer."""
+    rows = torch.rand(40, 64, generator=torch.Generator().manual_seed(3))
+    few, many = RootSpace((48, 16), 12), RootSpace((48, 16), 12)
+    few.fit(rows)
+    many.fit(rows.repeat(2, 1))  # the same covariance, from more rows than features
+    assert torch.allclose(few.matrix, many.matrix, atol=1e-5)
+    assert few(rows).var(0, correction=0).mean() == pytest.approx(1.0, rel=1e-4)
+
+
+def test_a_direction_in_which_nothing_varies_is_nothing() -> None:
+    rows = torch.rand(5, 64, generator=torch.Generator().manual_seed(3))
+    space = RootSpace((48, 16), 5)  # five points span four directions
+    space.fit(rows)
+    assert space.matrix.isfinite().all()
+    assert bool((space.matrix[:, -1] == 0).all())

@@ -39,14 +39,43 @@ class FeatureView:
                 f"A feature view takes float32 features (B, D) with one key each; got {features.dtype} of shape "
                 f"{tuple(features.shape)} and keys of shape {tuple(keys.shape)}."
             )
-        width = features.shape[1]
-        view = features.clone()
+        return self.draw(keys, features.shape[1]).apply(features)
+
+    def draw(self, keys: Tensor, width: int) -> "FeatureDraws":
+        """What is drawn for rows with these keys, (n,), of so many features each."""
+        noise = spread = kept = None
         if self.noise > 0.0 and self.std is not None:
-            spread = self.noise * self.std.to(device=features.device, dtype=torch.float32)
+            spread = self.noise * self.std.to(device=keys.device, dtype=torch.float32)
             if spread.dim() and spread.shape != (width,):
                 raise DataError(f"std has shape {tuple(spread.shape)}; expected ({width},), one per feature.")
-            view.addcmul_(normal(keys, Slot.FEATURE_NOISE, width), spread)
+            noise = normal(keys, Slot.FEATURE_NOISE, width)
         if self.dropout > 0.0:
             kept = uniform(keys, Slot.FEATURE_DROPOUT, width) >= self.dropout
-            view.mul_(kept).div_(1.0 - self.dropout)
+        return FeatureDraws(noise, spread, kept, self.dropout)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureDraws:
+    """Noise and dropout of some rows, to be applied to any features: several runs may share them."""
+
+    noise: Tensor | None
+    """Standard normal, (n, D); None: there is none."""
+    spread: Tensor | None
+    """What it is multiplied by, (D,) or one number."""
+    kept: Tensor | None
+    """Which features are not dropped, bool (n, D)."""
+    dropout: float
+
+    def apply(self, features: Tensor) -> Tensor:
+        """Perturbed features, (…, n, D) float32."""
+        view = features.clone()
+        if self.noise is not None and self.spread is not None:
+            view.addcmul_(self.noise, self.spread)
+        if self.kept is not None:
+            view.mul_(self.kept).div_(1.0 - self.dropout)
         return view
+
+    def rows(self, part: slice) -> "FeatureDraws":
+        """The draws of some of the rows."""
+        noise, kept = (None if drawn is None else drawn[part] for drawn in (self.noise, self.kept))
+        return FeatureDraws(noise, self.spread, kept, self.dropout)

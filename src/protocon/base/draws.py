@@ -21,13 +21,14 @@ _UNIFORM_STEP = 2.0**-24  # float32 holds 24 bits exactly
 
 def _shift(x: Tensor, bits: int) -> Tensor:
     """Logical right shift: torch's is arithmetic, so the copied sign bits are masked away."""
-    return (x >> bits) & ((1 << (64 - bits)) - 1)
+    return (x >> bits).bitwise_and_((1 << (64 - bits)) - 1)
 
 
 def _mix(x: Tensor) -> Tensor:
-    x = (x ^ _shift(x, 30)) * _MIX_1
-    x = (x ^ _shift(x, 27)) * _MIX_2
-    return x ^ _shift(x, 31)
+    # In place where nobody looks: half of the time would go into memory for numbers that are used once.
+    x = _shift(x, 30).bitwise_xor_(x).mul_(_MIX_1)
+    x = _shift(x, 27).bitwise_xor_(x).mul_(_MIX_2)
+    return _shift(x, 31).bitwise_xor_(x)
 
 
 def fold(keys: Tensor | int, number: Tensor | int) -> Tensor:
@@ -54,7 +55,7 @@ def uniform(keys: Tensor, slot: int, count: int = 1) -> Tensor:
     """
     columns = torch.arange(count, device=keys.device, dtype=torch.int64)
     bits = fold(fold(keys, slot)[:, None], columns[None, :])
-    return _shift(bits, 40).to(torch.float32) * _UNIFORM_STEP
+    return _shift(bits, 40).to(torch.float32).mul_(_UNIFORM_STEP)
 
 
 def integers(keys: Tensor, slot: int, below: int, count: int = 1) -> Tensor:

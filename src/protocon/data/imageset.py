@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from protocon.data.files.decode import decode_image
+from protocon.data.files.digests import content_of
 from protocon.data.files.file_report import FileReport
+from protocon.data.files.spool import Spool
 from protocon.data.files.stores import FileEntry, FileStore
 from protocon.data.files.strings import StringTable
 from protocon.errors import DataError
@@ -242,10 +244,12 @@ class FileImages(ImageSet):
         image_size: int,
         grey: bool = False,
         name: str = "files",
+        digest: str | None = None,
     ) -> None:
         super().__init__(name=name, class_names=class_names, labels=labels, ids=ids)
         self.store = store
         self._content = content
+        self.digest = digest  # hash of the pixels, where somebody has made it already
         self.image_size = image_size
         self.grey = grey
         self.shape = (1 if grey else 3, image_size, image_size)
@@ -263,6 +267,7 @@ class FileImages(ImageSet):
         """The files at these positions, in this order, as a set of their own."""
         chosen = super().subset(indices)
         chosen._content = _content_of_part(self._content, indices)
+        chosen.digest = None
         return chosen
 
     def content(self) -> str:
@@ -270,12 +275,56 @@ class FileImages(ImageSet):
         return self._content
 
 
-def content_of(array: Tensor | np.ndarray) -> str:
-    """Hash of an array's type, shape and bytes."""
-    values = np.ascontiguousarray(array.numpy() if isinstance(array, Tensor) else array)
-    digest = hashlib.sha256(f"{values.dtype.str}{values.shape}".encode())
-    digest.update(values.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
+class SpooledImages(ImageSet):
+    """uint8 images (N, C, H, W) that lie in a spool.
+
+    Args:
+        spool: holds the pixels.
+        rows: of the spool, (N,).
+        labels: int64 (N,), −1 = unknown.
+        class_names: of the classes.
+        name: of the set.
+        ids: of the images.
+        content: hash of the source's own data.
+        digest: hash of the pixels, as `content_of` makes it.
+    """
+
+    in_memory = False
+
+    def __init__(
+        self,
+        spool: Spool,
+        rows: np.ndarray,
+        labels: np.ndarray,
+        class_names: Iterable[str],
+        *,
+        name: str,
+        ids: Iterable[str],
+        content: str,
+        digest: str | None,
+    ) -> None:
+        super().__init__(name=name, class_names=class_names, labels=labels, ids=ids)
+        self._spool = spool
+        self._rows = np.asarray(rows, dtype=np.int64)
+        self._content = content
+        self.digest = digest
+        self.shape = spool.shape
+
+    def read(self, indices: np.ndarray) -> Tensor:
+        """The images at these positions."""
+        return self._spool.read(self._rows[np.asarray(indices, dtype=np.int64)])
+
+    def subset(self, indices: np.ndarray) -> Self:
+        """The images at these positions, in this order, as a set of their own."""
+        chosen = super().subset(indices)
+        chosen._rows = self._rows[np.asarray(indices, dtype=np.int64)]
+        chosen._content = _content_of_part(self._content, indices)
+        chosen.digest = None
+        return chosen
+
+    def content(self) -> str:
+        """Hash of the files, as `content_of_files` makes it."""
+        return self._content
 
 
 def content_of_files(store: FileStore, files: Sequence[FileEntry]) -> str:

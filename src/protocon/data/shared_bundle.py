@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from protocon.data.files.digests import content_of
 from protocon.data.files.file_report import FileReport
-from protocon.data.imageset import ArrayImages, DataBundle, DataHints, FeatureArray, ImageSet, content_of
+from protocon.data.imageset import ArrayImages, DataBundle, DataHints, FeatureArray, ImageSet
 from protocon.errors import DataError
 
 

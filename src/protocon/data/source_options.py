@@ -42,6 +42,9 @@ class SourceOptions:
     auto: left out of one's own images; an error in a named benchmark, whose files should all be whole."""
     cache: Path | None = None
     """Folder where images decoded into memory are kept for the next run. None: nowhere."""
+    record: Path | None = None
+    """Folder of records: files that did not change since they were last decoded are not opened again, and are decoded
+    as they are needed. None: there are none."""
     largest_auto: int = 224
     """Without `image_size`, one's own image files become at most this large."""
     smallest_auto: int = 1
@@ -76,7 +79,7 @@ class SourceOptions:
                 )
 
 
-_OF_NO_SOURCE = ("memory_limit", "largest_auto", "smallest_auto", "progress")
+_OF_NO_SOURCE = ("memory_limit", "record", "largest_auto", "smallest_auto", "progress")
 """Set by the program, not by a user: no error where they do nothing."""
 
 FILE_OPTIONS = ("root", "image_size", "grey", "storage", "memory_limit", "bad_files", "cache")

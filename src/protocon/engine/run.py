@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lightning_fabric import Fabric
 from rich.console import Console
 
 from protocon.base import distributed
@@ -22,7 +21,7 @@ from protocon.engine.loop.signals import StopSignals
 from protocon.engine.planning.budget import within_budget
 from protocon.engine.setup.announce import announce, bar, keep_record
 from protocon.engine.setup.encode import encode
-from protocon.engine.setup.fabric import build_fabric
+from protocon.engine.setup.fabric import Fabric, build_fabric
 from protocon.engine.setup.resume_rules import Continued, carry_on
 from protocon.engine.setup.session import build, settle
 from protocon.engine.setup.settled import Settled

@@ -104,5 +104,5 @@ def _torch_left_alone() -> Iterator[None]:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
             yield
     finally:
-        torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
+        torch.set_deterministic_debug_mode(0 if not enabled else 1 if warn_only else 2)
         deterministic.fill_uninitialized_memory = fill

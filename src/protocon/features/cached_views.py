@@ -7,7 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from protocon.data.imageset import ImageSet, content_of
+from protocon.data.files.digests import content_of
+from protocon.data.imageset import ImageSet
+from protocon.features.feature_table import FeatureTable
 
 
 class CachedViews(ImageSet):
@@ -16,10 +18,12 @@ class CachedViews(ImageSet):
     Ids, labels and class names are the images' own, so that a split of the images is one of these.
     """
 
-    def __init__(self, images: ImageSet, features: Tensor) -> None:
+    def __init__(self, images: ImageSet, features: Tensor, table: FeatureTable | None = None) -> None:
         super().__init__(name=images.name, class_names=images.class_names, labels=images.labels, ids=images.ids)
         self._images = images
         self._features = features
+        self.table = table
+        """Where all of them are kept, if anywhere."""
         self._rows: np.ndarray | None = None
         self.shape = tuple(features.shape[1:])
 
@@ -42,6 +46,7 @@ class CachedViews(ImageSet):
         """The samples at these positions, in this order, without copying their features."""
         chosen = copy.copy(super().subset(indices))
         indices = np.asarray(indices, dtype=np.int64)
+        chosen.table = None
         chosen._rows = indices if self._rows is None else self._rows[indices]
         return chosen
 

@@ -109,6 +109,11 @@ class FeatureTable:
                 continue  # cut short, or damaged: its chunk is made again
         return found
 
+    def digest(self) -> str:
+        """Hash of all chunks' digests: of the numbers themselves, where the table is complete."""
+        digests = self._digests()
+        return hashlib.sha256(json.dumps([digests.get(n) for n in range(self.chunks)]).encode()).hexdigest()
+
     def prepare(self) -> int:
         """Create the file at its full size if it does not exist; return where its numbers begin."""
         values = self._values()

@@ -11,8 +11,9 @@ from types import FunctionType
 import torch
 from torch import Tensor, nn
 
+from protocon.data.files.digests import content_of
 from protocon.data.files.strings import StringTable
-from protocon.data.imageset import ImageSet, content_of
+from protocon.data.imageset import ImageSet
 
 _VERSION = 1
 """Increase it whenever the same images, weights and views give other features than before."""
@@ -21,13 +22,15 @@ _VERSION = 1
 def images_digest(images: ImageSet) -> str:
     """Hash of the pixels in their order. Labels are left out: more labels need no new features.
 
-    Images that are decoded at every read are known by their ids and `content()` instead, since reading all
-    of them only to hash them could take as long as the features do.
+    Images that are decoded at every read, and were never all decoded before, are known by their ids and `content()`
+    instead, since reading all of them only to hash them could take as long as the features do.
     """
     held: Tensor | None = getattr(images, "tensor", None)
+    known: str | None = getattr(images, "digest", None)
+    if known:
+        return known
     if held is not None:
-        known: str | None = getattr(images, "digest", None)
-        return known or content_of(held)
+        return content_of(held)
     digest = hashlib.sha256(f"{images.content()} {images.shape}".encode())
     ids = images.ids if isinstance(images.ids, StringTable) else StringTable(images.ids)
     for part in ids.buffers():

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from protocon.augment.features import FeatureView
+from protocon.augment.features import FeatureDraws, FeatureView
 from protocon.augment.slots import Slot
 from protocon.base.draws import integers
 from protocon.errors import DataError
@@ -29,9 +29,31 @@ class PickedView:
                 f"samples of shape {tuple(samples.shape)} came; expected (n, V, D) with more than "
                 f"{max(self.columns)} views"
             )
+        rows = torch.arange(len(samples), device=samples.device)
+        return self.draw(keys, samples.shape[2]).apply(samples, rows)
+
+    def draw(self, keys: Tensor, width: int) -> "PickedDraws":
+        """What is drawn for rows with these keys, (n,), of so many features each."""
         choices = torch.tensor(self.columns, device=keys.device)
         chosen = choices[integers(keys, Slot.CACHED_VIEW, len(self.columns))[:, 0]]
-        return self.perturb(samples[torch.arange(len(samples), device=samples.device), chosen].float(), keys)
+        return PickedDraws(chosen, self.perturb.draw(keys, width))
+
+
+@dataclass(frozen=True, eq=False)
+class PickedDraws:
+    """Which view each of some rows shows, and what perturbs it."""
+
+    chosen: Tensor
+    """int64 (n,)."""
+    perturb: FeatureDraws
+
+    def apply(self, samples: Tensor, rows: Tensor) -> Tensor:
+        """Perturbed features (…, n, D) of the samples (N, V, D) at these positions (…, n)."""
+        return self.perturb.apply(samples[rows, self.chosen].float())
+
+    def rows(self, part: slice) -> "PickedDraws":
+        """The draws of some of the rows."""
+        return PickedDraws(self.chosen[part], self.perturb.rows(part))
 
 
 def clean_view(samples: Tensor) -> Tensor:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from protocon.base import distributed
 from protocon.features.cached_views import CachedViews
+from protocon.features.saved_space import load_space, save_space, space_file
 from protocon.networks.component_space import Kind, RootSpace, StandardSpace
 
 _BLOCK = 4096
@@ -28,7 +30,7 @@ def principal_components(samples: CachedViews, count: int) -> StandardSpace:
 
 
 def fitted_space(samples: CachedViews, kind: Kind, *, parts: Sequence[int], components: int) -> nn.Module:
-    """The space that heads learn in, from the clean features.
+    """The space that heads learn in, from the clean features; kept beside them where they have a table.
 
     Args:
         samples: features of all images.
@@ -39,7 +41,11 @@ def fitted_space(samples: CachedViews, kind: Kind, *, parts: Sequence[int], comp
     if kind == "standard":
         return principal_components(samples, components)
     space = RootSpace(parts, components)
-    space.fit(samples.clean())
+    file = None if samples.table is None else space_file(samples.table, kind, components)
+    if file is None or not load_space(file, space):
+        space.fit(samples.clean())
+        if file is not None and distributed.rank() == 0:
+            save_space(file, space)
     return space
 
 

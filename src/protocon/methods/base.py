@@ -161,6 +161,19 @@ class Method(nn.Module):
         """
         raise NotImplementedError
 
+    def loss_of(self, labelled: Outputs, strong: tuple[Outputs, ...], batch: Batch) -> Tensor:
+        """The loss of a step from the network's outputs, for methods whose loss needs nothing else that steps change.
+
+        Such runs are trained side by side, many at once, where only their loss matters and no log is kept. It must be
+        the loss of `step`.
+
+        Args:
+            labelled: of the labelled images' weak views.
+            strong: of the strong views.
+            batch: targets and indices; its views are not there.
+        """
+        raise NotImplementedError
+
     def updates(
         self, networks: Mapping[str, Forward], batch: Batch, progress: Progress
     ) -> Generator[Update, None, Step]:

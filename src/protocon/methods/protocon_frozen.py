@@ -19,7 +19,7 @@ from protocon.methods.base import Forward, Method, MethodConfig, Problem, Sample
 from protocon.methods.needs import Facts
 from protocon.methods.neighbourhood import NeighbourhoodSettings, find_neighbourhood
 from protocon.methods.prior import ClassPrior, resolve_prior
-from protocon.types import Batch, Progress, Step
+from protocon.types import Batch, Outputs, Progress, Step
 
 
 class ProtoConFrozenConfig(NeighbourhoodSettings):
@@ -96,9 +96,7 @@ class ProtoConFrozen(Method):
         labelled, weak, (strong,) = self.forward_views(network, teacher, batch)
         probs = weak.logits.softmax(-1)
         target = self.neighbourhood[batch.index].to(probs.dtype)
-        everyone = torch.ones(len(target), dtype=torch.bool, device=target.device)
-        loss_x = supervised_loss(labelled.logits, batch.targets) * batch.labelled_share
-        loss_u = unlabelled_loss(strong.logits, target, everyone) * batch.share
+        loss_x, loss_u = self._losses(labelled, strong, batch)
         refined = refine(probs, target, self.config.alpha)
         agreement = (probs.argmax(-1) == target.argmax(-1)).float().mean()
         sure = (target.max(-1).values >= self.config.threshold).float().mean()
@@ -110,6 +108,18 @@ class ProtoConFrozen(Method):
         }
         rows = {"index": batch.index, "classifier": probs.argmax(-1), "refined": refined.argmax(-1)}
         return Step(loss_x + self.config.lambda_u * loss_u, terms, rows)
+
+    def loss_of(self, labelled: Outputs, strong: tuple[Outputs, ...], batch: Batch) -> Tensor:
+        """The same loss from outputs alone: the weak view is only for the log."""
+        loss_x, loss_u = self._losses(labelled, strong[0], batch)
+        return loss_x + self.config.lambda_u * loss_u
+
+    def _losses(self, labelled: Outputs, strong: Outputs, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Of the labels, and of the neighbourhood's soft labels."""
+        target = self.neighbourhood[batch.index].to(strong.logits.dtype)
+        everyone = torch.ones(len(target), dtype=torch.bool, device=target.device)
+        loss_x = supervised_loss(labelled.logits, batch.targets) * batch.labelled_share
+        return loss_x, unlabelled_loss(strong.logits, target, everyone) * batch.share
 
     def opinions(self, probs: Tensor, index: Tensor) -> dict[str, Tensor]:
         """The trained classifier's opinion, the neighbourhood's, the nearest prototype's, and the first two mixed.

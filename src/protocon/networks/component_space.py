@@ -5,7 +5,7 @@ components, put images of one class nearer to each other. Features of several la
 widest does not drown the others.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import torch
@@ -98,16 +98,38 @@ class RootSpace(nn.Module):
         self.shift[first:] = centre
         self.scale[first:] = mean(lambda rows: (rows[:, first:] - centre).square()).sqrt().clamp(min=1e-6)
         self.mean.copy_(mean(self._normalised))
-        covariance = torch.zeros(len(self.mean), len(self.mean), dtype=torch.float64)
-        for start in range(0, len(clean), _BATCH):
-            centred = self._normalised(clean[start : start + _BATCH].float()).double() - self.mean.double()
-            covariance += centred.T @ centred / len(clean)
-        count = self.matrix.shape[1]
-        values, vectors = torch.linalg.eigh(covariance)
-        values, vectors = values[-count:].flip(0), vectors[:, -count:].flip(1)
+        blocks = (clean[start : start + _BATCH].float() for start in range(0, len(clean), _BATCH))
+        centred = (self._normalised(rows).double() - self.mean.double() for rows in blocks)
+        values, vectors = _directions(centred, self.matrix.shape[1], rows=len(clean), width=len(self.mean))
         largest = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
         spread = values.mean().clamp(min=1e-12).sqrt()
         self.matrix.copy_(vectors * largest.sign() / spread)
+
+
+def _directions(blocks: Iterable[Tensor], count: int, *, rows: int, width: int) -> tuple[Tensor, Tensor]:
+    """The largest variances (k,) of centred rows, and their directions (D, k).
+
+    Of fewer rows than features they come from the rows' products with each other: fewer numbers, the same answer. A
+    direction in which nothing varies is 0 there.
+
+    Args:
+        blocks: the rows in blocks, (n, D) each, double precision.
+        count: k, at most the number of rows and of features.
+        rows: of all blocks.
+        width: D.
+    """
+    if rows >= width:
+        covariance = torch.zeros(width, width, dtype=torch.float64)
+        for block in blocks:
+            covariance += block.T @ block / rows
+        values, vectors = torch.linalg.eigh(covariance)
+        return values[-count:].flip(0), vectors[:, -count:].flip(1)
+    whole = torch.cat(list(blocks))
+    values, mixed = torch.linalg.eigh(whole @ whole.T / rows)
+    values, mixed = values[-count:].flip(0).clamp(min=0.0), mixed[:, -count:].flip(1)
+    varies = values > 1e-10 * values[0].clamp(min=1e-30)
+    lengths = torch.where(varies, (rows * values).sqrt(), 1.0)
+    return values, torch.where(varies, whole.T @ mixed / lengths, 0.0)
 
 
 def _root(values: Tensor) -> Tensor:

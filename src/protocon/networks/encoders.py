@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from timm import create_model, list_models
 from torch import Tensor, nn
 
 from protocon.errors import ConfigError
+from protocon.networks.efficientnet_lite import MEAN, STD, EfficientNetLite, lite_size
 from protocon.networks.named import NAMED, find_model, how_to_fetch
 from protocon.networks.pooled_blocks import PooledBlocks
 from protocon.networks.weights import find_weights, load_encoder, stored_statistics
@@ -31,7 +31,7 @@ class Encoder:
     """Lengths of its own features and of pooled blocks beside them; empty where there are only its own."""
 
 
-class _Hidden(nn.Module):
+class HiddenLayer(nn.Module):
     """One hidden layer on given embeddings, in place of fine-tuning the encoder."""
 
     def __init__(self, inputs: int, width: int) -> None:
@@ -40,6 +40,7 @@ class _Hidden(nn.Module):
         self.activation = nn.ReLU()
 
     def forward(self, x: Tensor) -> Tensor:
+        """What the heads see."""
         out: Tensor = self.activation(self.linear(x))
         return out
 
@@ -53,6 +54,7 @@ def build_encoder(
     weights_sha256: str | None = None,
     norm_momentum: float = 0.1,
     pooled_blocks: int = 0,
+    frozen: bool = False,
 ) -> Encoder:
     """Build the encoder called `name` for inputs of this shape.
 
@@ -64,8 +66,15 @@ def build_encoder(
         weights_sha256: of that file; another one is refused.
         norm_momentum: BatchNorm's, for wide ResNets.
         pooled_blocks: last blocks of an EfficientNet whose pooled outputs stand beside its features.
+        frozen: it will not be trained, and its weights come from a file: it needs no way to draw new ones.
     """
-    encoder = _build(name, input_shape, pretrained, norm_momentum)
+    lite = lite_size(name) if frozen and not pretrained and len(input_shape) == 3 else None
+    if lite is None:
+        encoder = _build(name, input_shape, pretrained, norm_momentum)
+    else:
+        channels = input_shape[0]
+        module = EfficientNetLite(lite, in_channels=channels)
+        encoder = Encoder(module, module.num_features, (MEAN,) * channels, (STD,) * channels)
     if weights is not None:
         file = find_weights(weights, sha256=weights_sha256)
         load_encoder(encoder.module, file)
@@ -86,7 +95,7 @@ def _build(name: str, input_shape: tuple[int, ...], pretrained: bool, norm_momen
                 "choose an image encoder such as wrn-28-2 or resnet50"
             )
         if hidden:
-            return Encoder(_Hidden(input_shape[0], int(hidden[1])), int(hidden[1]))
+            return Encoder(HiddenLayer(input_shape[0], int(hidden[1])), int(hidden[1]))
         return Encoder(nn.Identity(), input_shape[0])
     if len(input_shape) != 3:
         raise ConfigError(
@@ -101,6 +110,8 @@ def _build(name: str, input_shape: tuple[int, ...], pretrained: bool, norm_momen
 
 
 def _from_timm(name: str, channels: int, pretrained: bool) -> Encoder:
+    from timm import create_model, list_models  # takes seconds to import
+
     if not list_models(name.split(".")[0]):
         near = list_models(f"*{name.split('.')[0][:6]}*")[:5]
         raise ConfigError(

@@ -5,24 +5,30 @@ before it still know textures and shapes, which tell drawings, scans and materia
 pass computes them anyway.
 """
 
+from typing import Any
+
 import torch
-from timm.models.efficientnet import EfficientNet
 from torch import Tensor, nn
 
 from protocon.errors import ConfigError
+
+_PARTS = ("conv_stem", "bn1", "blocks", "conv_head", "bn2", "num_features")
+"""What an EfficientNet is made of."""
 
 
 class PooledBlocks(nn.Module):
     """Images (n, C, H, W) → features (n, D), the encoder's own first, then those of its last blocks, early ones first.
 
     Args:
-        backbone: an EfficientNet of timm without its classifier.
+        backbone: an EfficientNet without its classifier, timm's or ours.
         blocks: how many of its last blocks to pool.
     """
 
-    def __init__(self, backbone: nn.Module, blocks: int) -> None:
+    backbone: Any
+
+    def __init__(self, backbone: Any, blocks: int) -> None:
         super().__init__()
-        if not isinstance(backbone, EfficientNet):
+        if not all(hasattr(backbone, name) for name in _PARTS):
             raise ConfigError(
                 f"network.pooled_blocks={blocks} is for EfficientNets, and the encoder is a "
                 f"{type(backbone).__name__}; set network.pooled_blocks=0, or choose an EfficientNet (--encoder)"

@@ -7,7 +7,6 @@ BatchNorm's names in the state dict: checkpoints of one process and of many are 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from timm import layers
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -17,6 +16,8 @@ from protocon.base import distributed
 def synchronise_norms(network: nn.Module, device: torch.device) -> nn.Module:
     """Let every BatchNorm of a network see all processes' rows; parameters and buffers stay the same objects."""
     if device.type == "cuda":
+        from timm import layers
+
         # timm's, which knows its own layers that have an activation inside.
         converted: nn.Module = layers.convert_sync_batchnorm(network)  # type: ignore[attr-defined,no-untyped-call]
         return converted

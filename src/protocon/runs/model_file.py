@@ -87,8 +87,9 @@ def _rebuild(config: ResolvedConfig, facts: dict[str, Any], tensors: dict[str, T
         raise ValueError(f"an input shape of {shape}")
     if (len(names) < 2 and METHODS[config.method_name].uses_labels) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"class names {names[:5]}")
-    encoder = build_encoder(config.network.encoder, input_shape=shape, pooled_blocks=config.network.pooled_blocks)
-    if config.network.frozen:
+    own, frozen = config.network, config.network.frozen
+    encoder = build_encoder(own.encoder, input_shape=shape, pooled_blocks=own.pooled_blocks, frozen=frozen)
+    if frozen:
         tensors = with_space_names(tensors)
         components = len(tensors.get("encoder.space.matrix", torch.zeros(1, 1)).T)
         trained = build_encoder(trained_part(config), input_shape=(components,))

@@ -1,6 +1,7 @@
 """The data that settings name, and the labels of it that a run is given."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from protocon.data.imageset import DataBundle, ImageSet
 from protocon.data.labels.label_split import Split, make_split, split_without_labels
@@ -8,12 +9,13 @@ from protocon.data.labels.split_file import load_split
 from protocon.data.registry import DATASETS, OWN
 from protocon.data.source_options import MEMORY_LIMIT, Progress, SourceOptions
 from protocon.errors import ConfigError
+from protocon.features.key import default_cache
 from protocon.methods import METHODS
 from protocon.settings.auto import image_size_for, largest_side
 from protocon.settings.config import RunConfig
 
-_FROZEN_MEMORY = 2**28
-"""A frozen encoder sees each image once, so that more than this is not worth holding: files are decoded as needed."""
+_FROZEN_MEMORY = 2**26
+"""A frozen encoder sees each image once, so that more than this is not worth holding in memory."""
 
 
 def load_data(config: RunConfig, progress: Progress | None = None) -> DataBundle:
@@ -32,6 +34,7 @@ def load_data(config: RunConfig, progress: Progress | None = None) -> DataBundle
         storage=data.storage,
         bad_files=data.bad_files,
         memory_limit=_FROZEN_MEMORY if config.network.frozen else MEMORY_LIMIT,
+        record=cache_folder(config) if config.network.frozen else None,
         largest_auto=min(largest, image_size_for(largest, config)),
         smallest_auto=image_size_for(0, config),
         progress=progress,
@@ -45,6 +48,11 @@ def load_data(config: RunConfig, progress: Progress | None = None) -> DataBundle
         if shape[-1] != wanted:
             bundle = source(replace(options, image_size=wanted))
     return bundle
+
+
+def cache_folder(config: RunConfig) -> Path:
+    """Where features, and what is known of files, are kept."""
+    return (config.run.cache or default_cache()).expanduser()
 
 
 def choose_split(config: RunConfig, train: ImageSet) -> Split:

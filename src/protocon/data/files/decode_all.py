@@ -12,8 +12,11 @@ from torch import Tensor
 
 from protocon.data.files.decode import MAX_PIXELS, decode_with_facts
 from protocon.data.files.decoded_cache import cache_file, load_cached, save_cached
+from protocon.data.files.digests import content_of
+from protocon.data.files.file_record import DecodedRecord, RecordPlace, record_place
 from protocon.data.files.file_report import ImageFacts, SkippedFile
 from protocon.data.files.names import shown
+from protocon.data.files.spool import Spool, spools_work
 from protocon.data.files.stores import FileEntry, FileStore
 from protocon.data.source_options import SourceOptions
 from protocon.errors import DataError
@@ -42,11 +45,24 @@ class Decoded:
 
     members: Members
     pixels: Tensor | None
+    spool: Spool | None = None
+    """Holds the pixels in the place of memory."""
+    rows: np.ndarray | None = None
+    """Rows of the spool."""
+    digest: str | None = None
+    """Hash of the pixels, where it is known."""
 
     def take(self, indices: np.ndarray) -> "Decoded":
         """The members at these positions."""
         pixels = None if self.pixels is None else self.pixels[torch.from_numpy(indices)]
-        return Decoded(self.members.take(indices), pixels)
+        rows = None if self.rows is None else self.rows[indices]
+        return Decoded(self.members.take(indices), pixels, self.spool, rows)
+
+    def hashed(self) -> str:
+        """Hash of the pixels; empty where they are not kept."""
+        if self.pixels is not None:
+            return content_of(self.pixels)
+        return "" if self.spool is None or self.rows is None else self.spool.content(self.rows)
 
 
 @dataclass
@@ -64,7 +80,10 @@ class Decoder:
     """Of the files that could be decoded, where damaged ones are skipped."""
 
     def decode(self, members: Members) -> Decoded:
-        """Decode every file once if they are held in memory or damaged ones are to be left out."""
+        """Decode every file once if they are held in memory or damaged ones are to be left out.
+
+        With a record of the same files, unchanged, none is opened: what was found then is found again.
+        """
         if not self.in_memory and self.options.bad_files != "skip":
             return Decoded(members, None)
         count = len(members.files)
@@ -72,19 +91,50 @@ class Decoder:
         kept = self._cache_file(members)
         if kept is not None and (cached := load_cached(kept, shape)) is not None:
             return Decoded(members, cached if self.in_memory else None)
-        pixels = torch.empty(shape if self.in_memory else 0, dtype=torch.uint8)
-        errors = self._decode_into(pixels, members)
+        place = self._record_place(members)
+        record = None if place is None else place.load(members.files)
+        if record is not None:
+            usable = self._usable(Decoded(members, None), record.found)
+            return replace(usable, digest=record.pixels or None)
+        whole = self._room(members, shape)
+        found = self._decode_into(whole, members)
+        usable = self._usable(whole, found)
+        if place is not None:
+            usable = replace(usable, digest=usable.hashed() or None)
+            place.save(DecodedRecord(found, usable.digest or ""))
+        if kept is not None and usable.pixels is not None and len(usable.members.files) == count:
+            save_cached(kept, usable.pixels)
+        return usable
+
+    def _room(self, members: Members, shape: tuple[int, ...]) -> Decoded:
+        """A place for the pixels: memory; a file, where they will be looked at once more; or none."""
+        if self.in_memory:
+            return Decoded(members, torch.empty(shape, dtype=torch.uint8))
+        if self.options.record is None or self.options.storage != "auto" or not spools_work():
+            return Decoded(members, None)
+        try:
+            spool = Spool(self.options.record, shape[0], (shape[1], shape[2], shape[3]))
+        except OSError:
+            return Decoded(members, None)  # they are decoded again
+        return Decoded(members, None, spool, np.arange(shape[0]))
+
+    def _usable(self, whole: Decoded, found: tuple[ImageFacts | str, ...]) -> Decoded:
+        """Without the files that cannot be decoded, which are reported."""
+        errors = [one if isinstance(one, str) else None for one in found]
+        if self.options.bad_files == "skip":
+            self.facts.extend(one for one in found if isinstance(one, ImageFacts))
         good = np.array([index for index, error in enumerate(errors) if error is None], dtype=np.int64)
-        if len(good) < count:
-            self._report(members, errors)
+        if len(good) == len(errors):
+            return whole
+        self._report(whole.members, errors)
         if not len(good):
-            raise DataError(f"{self.store.where}: none of {count:,} files can be decoded.")
-        whole = Decoded(members, pixels if self.in_memory else None)
-        if len(good) < count:
-            return whole.take(good)
-        if kept is not None and self.in_memory:
-            save_cached(kept, pixels)
-        return whole
+            raise DataError(f"{self.store.where}: none of {len(errors):,} files can be decoded.")
+        return whole.take(good)
+
+    def _record_place(self, members: Members) -> RecordPlace | None:
+        if self.options.record is None or self.options.storage != "auto":
+            return None
+        return record_place(self.options.record, self.store, members.files, size=self.size, grey=self.options.grey)
 
     def _cache_file(self, members: Members) -> Path | None:
         if self.options.cache is None:
@@ -92,8 +142,8 @@ class Decoder:
         where, grey = self.store.where, self.options.grey
         return cache_file(self.options.cache, where, members.files, size=self.size, grey=grey)
 
-    def _decode_into(self, pixels: Tensor, members: Members) -> list[str | None]:
-        """Decode each file into its row (if there are rows); return what went wrong with each, without its name."""
+    def _decode_into(self, place: Decoded, members: Members) -> tuple[ImageFacts | str, ...]:
+        """Decode each file into its row (if there are rows); return its facts, or what is wrong, without its name."""
 
         def decode(index: int) -> ImageFacts | str:
             path = members.files[index].path
@@ -103,18 +153,18 @@ class Decoder:
                     image, facts = decode_with_facts(file, size=self.size, grey=self.options.grey, name=name)
             except DataError as error:
                 return str(error).removeprefix(f"{name} ")
-            if len(pixels):
-                pixels[index] = image
+            if place.pixels is not None:
+                place.pixels[index] = image
+            elif place.spool is not None:
+                place.spool.write(index, image)
             return replace(facts, path=path)
 
-        errors: list[str | None] = []
-        for done, found in enumerate(self._each(decode, members), start=1):
-            errors.append(found if isinstance(found, str) else None)
-            if isinstance(found, ImageFacts) and self.options.bad_files == "skip":
-                self.facts.append(found)
+        found: list[ImageFacts | str] = []
+        for done, one in enumerate(self._each(decode, members), start=1):
+            found.append(one)
             if self.options.progress is not None:
                 self.options.progress("reading images", done, len(members.files))
-        return errors
+        return tuple(found)
 
     def _each(self, decode: Callable[[int], ImageFacts | str], members: Members) -> Iterator[ImageFacts | str]:
         count = len(members.files)

@@ -1,6 +1,7 @@
 """Which images each step sees: a pure function of seed, epoch and step, so that nothing needs saving."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -175,7 +176,13 @@ class Plan:
         """What stands at these consecutive positions of the stream of labelled permutations."""
         rounds, places = np.divmod(positions, self.labelled)
         pieces = [
-            permutation(self.labelled, self.seed, Purpose.LABELLED_ORDER, int(number))[places[rounds == number]]
+            _labelled_order(self.labelled, self.seed, int(number))[places[rounds == number]]
             for number in range(int(rounds[0]), int(rounds[-1]) + 1)
         ]
         return np.concatenate(pieces).astype(np.int64)
+
+
+@lru_cache(maxsize=64)
+def _labelled_order(size: int, seed: int, number: int) -> np.ndarray:
+    """One permutation of the labelled set; with few labels a step needs several, and the next one the last again."""
+    return permutation(size, seed, Purpose.LABELLED_ORDER, number)

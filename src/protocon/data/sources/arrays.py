@@ -8,17 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from protocon.data.files.digests import content_of
 from protocon.data.files.file_report import FileReport
 from protocon.data.files.places import need_root, some, wrong_place
 from protocon.data.files.resize_arrays import resize_images
-from protocon.data.imageset import (
-    UNKNOWN,
-    ArrayImages,
-    DataBundle,
-    DataHints,
-    FeatureArray,
-    content_of,
-)
+from protocon.data.imageset import UNKNOWN, ArrayImages, DataBundle, DataHints, FeatureArray
 from protocon.data.labels.file_finder import FileFinder
 from protocon.data.labels.holdout import hold_out
 from protocon.data.labels.label_file import read_label_table, sorted_names

@@ -13,9 +13,10 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 import torch
 
+from protocon.data.files.digests import content_of
 from protocon.data.files.places import need_root, open_store, wrong_place
 from protocon.data.files.resize_arrays import resize_images
-from protocon.data.imageset import ArrayImages, DataBundle, DataHints, content_of
+from protocon.data.imageset import ArrayImages, DataBundle, DataHints
 from protocon.data.source_options import FILE_OPTIONS, SourceOptions
 from protocon.data.sources.cifar_pickle import read_batch
 from protocon.data.sources.class_folders import list_class_folders

@@ -3,8 +3,9 @@
 import numpy as np
 import torch
 
+from protocon.data.files.digests import content_of
 from protocon.data.files.resize_arrays import resize_images
-from protocon.data.imageset import ArrayImages, DataBundle, DataHints, content_of
+from protocon.data.imageset import ArrayImages, DataBundle, DataHints
 from protocon.data.source_options import SourceOptions
 
 _TEST_PER_CLASS = 40

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from protocon.data.files.digests import content_of
 from protocon.data.files.places import need_root, wrong_place
 from protocon.data.files.resize_arrays import resize_images
-from protocon.data.imageset import ArrayImages, DataBundle, DataHints, content_of
+from protocon.data.imageset import ArrayImages, DataBundle, DataHints
 from protocon.data.source_options import SourceOptions
 from protocon.errors import DataError
 

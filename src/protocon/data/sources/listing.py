@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,16 @@ from protocon.data.files.file_report import FileReport, SkippedFile
 from protocon.data.files.kinds import PERHAPS_PICTURES, why_not_read
 from protocon.data.files.names import shown
 from protocon.data.files.stores import BROKEN, LOOP, FileEntry, FileStore, is_hidden
-from protocon.data.imageset import UNKNOWN, ArrayImages, DataBundle, DataHints, FileImages, ImageSet, content_of_files
+from protocon.data.imageset import (
+    UNKNOWN,
+    ArrayImages,
+    DataBundle,
+    DataHints,
+    FileImages,
+    ImageSet,
+    SpooledImages,
+    content_of_files,
+)
 from protocon.data.labels.holdout import hold_out
 from protocon.data.source_options import SourceOptions
 from protocon.errors import ConfigError, DataError
@@ -162,8 +172,13 @@ def _image_set(
     content = content_of_files(store, members.files)
     ids = [entry.path for entry in members.files]
     if part.pixels is not None:
-        return ArrayImages(part.pixels, members.labels, names, name=name, ids=ids, content=content)
-    return FileImages(store, ids, members.labels, names, content=content, image_size=size, grey=options.grey, name=name)
+        images = ArrayImages(part.pixels, members.labels, names, name=name, ids=ids, content=content)
+        images.digest = part.digest
+        return images
+    facts: dict[str, Any] = {"name": name, "ids": ids, "content": content, "digest": part.digest}
+    if part.spool is not None and part.rows is not None:
+        return SpooledImages(part.spool, part.rows, members.labels, names, **facts)
+    return FileImages(store, labels=members.labels, class_names=names, image_size=size, grey=options.grey, **facts)
 
 
 def _usual_size(store: FileStore, files: list[FileEntry], options: SourceOptions) -> int:

@@ -11,7 +11,7 @@ from protocon.methods import Method
 from protocon.types import Batch, SupportSet
 
 # Numbers of the views in the draws' keys. Further views of a kind count on; crops leave a thousand for each entry.
-_WEAK, _STRONG, _CROPS = 1, 2, 1000
+WEAK, STRONG, _CROPS = 1, 2, 1000
 
 
 class BatchViews:
@@ -34,11 +34,11 @@ class BatchViews:
         none = raw.unlabelled[:0].float()
         unlabelled = method.uses_unlabelled
         return Batch(
-            labelled=views.weak(raw.labelled, fold(raw.labelled_keys, _WEAK)) if method.uses_labels else none,
+            labelled=views.weak(raw.labelled, fold(raw.labelled_keys, WEAK)) if method.uses_labels else none,
             targets=raw.targets,
             labelled_index=raw.labelled_index,
-            weak=views.weak(raw.unlabelled, fold(raw.keys, _WEAK)) if unlabelled and method.weak_view else none,
-            strong=_several(views.strong, raw, _STRONG, method.strong_views if unlabelled else 0),
+            weak=views.weak(raw.unlabelled, fold(raw.keys, WEAK)) if unlabelled and method.weak_view else none,
+            strong=_several(views.strong, raw, STRONG, method.strong_views if unlabelled else 0),
             index=raw.index,
             share=raw.share,
             labelled_share=raw.labelled_share,
@@ -53,7 +53,7 @@ class BatchViews:
         wanted = self._method.support()
         if wanted is None:
             return None
-        views = (self._views.weak(raw.support, fold(raw.support_keys, _WEAK + n)) for n in range(wanted.views))
+        views = (self._views.weak(raw.support, fold(raw.support_keys, WEAK + n)) for n in range(wanted.views))
         return SupportSet(tuple(views), raw.support_targets, raw.support_index, raw.support_share)
 
 

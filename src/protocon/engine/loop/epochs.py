@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lightning_fabric import Fabric
 from rich.console import Console
 
 from protocon.base import distributed
@@ -22,6 +21,7 @@ from protocon.engine.loop.signals import StopSignals
 from protocon.engine.loop.trackers import Trackers
 from protocon.engine.loop.trainer import LAST_EPOCHS, Trainer, build_trainer
 from protocon.engine.setup.announce import frequencies_line
+from protocon.engine.setup.fabric import Fabric
 from protocon.engine.setup.session import Session
 from protocon.errors import TrainingError
 from protocon.runs.run_folder import RunFolder

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import cast
 
 import torch
-from lightning_fabric import Fabric
 from pydantic import ValidationError
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -15,6 +14,7 @@ from torch.optim import Optimizer
 from protocon.base import distributed
 from protocon.engine.loop.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
 from protocon.engine.loop.optimizers import build_optimizer
+from protocon.engine.setup.fabric import Fabric
 from protocon.errors import ConfigError
 from protocon.methods.base import AVERAGED, Forward, Method
 from protocon.networks.ema import MomentumCopy, Statistics, ramped_decay

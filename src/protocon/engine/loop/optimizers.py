@@ -1,12 +1,14 @@
 """OPTIMIZERS: the optimiser of a network by its name. A new one is one function and one line here."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from timm.optim.lars import Lars
+import torch
 from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
 
+from protocon.base.no_compiler import spare_compiler
 from protocon.settings.resolved_config import ResolvedOptim
 
 Groups = list[dict[str, Any]]
@@ -32,13 +34,28 @@ def build_optimizer(network: nn.Module, config: ResolvedOptim, rates: Mapping[st
         group = {"params": [], "weight_decay": config.weight_decay if decays else 0.0, "rate": rate}
         groups.setdefault((rate, decays), [group])[0]["params"].append(weight)
     ordered = sorted(groups, key=lambda key: (-key[0], not key[1]))
-    return OPTIMIZERS[config.optimizer]([group for key in ordered for group in groups[key]], config)
+    return optimizer_of([group for key in ordered for group in groups[key]], config)
+
+
+def optimizer_of(groups: Groups, config: ResolvedOptim) -> Optimizer:
+    """The optimiser that is asked for, over these groups of weights."""
+    spare_compiler(Optimizer.add_param_group, Optimizer.zero_grad, Optimizer.state_dict, Optimizer.load_state_dict)
+    return OPTIMIZERS[config.optimizer](groups, config)
+
+
+class _PlainSGD(SGD):
+    """torch's own, to the bit. torch's imports the compiler in every step, to tell it to keep out."""
+
+    def step(self, closure: Any = None) -> Any:
+        """Update all weights."""
+        with torch.no_grad():
+            return inspect.unwrap(SGD.step)(self, closure)
 
 
 def _sgd(groups: Groups, config: ResolvedOptim) -> Optimizer:
     """The paper's."""
     nesterov = config.nesterov and config.momentum > 0
-    return SGD(groups, lr=config.lr, momentum=config.momentum, nesterov=nesterov, fused=True)
+    return _PlainSGD(groups, lr=config.lr, momentum=config.momentum, nesterov=nesterov, fused=True)
 
 
 def _adamw(groups: Groups, config: ResolvedOptim) -> Optimizer:
@@ -48,6 +65,8 @@ def _adamw(groups: Groups, config: ResolvedOptim) -> Optimizer:
 
 def _lars(groups: Groups, config: ResolvedOptim) -> Optimizer:
     """SGD whose rate follows each layer's weights (You et al., 2017), for large batches; biases have the plain rate."""
+    from timm.optim.lars import Lars  # takes seconds to import
+
     nesterov = config.nesterov and config.momentum > 0
     lars: Callable[..., Optimizer] = Lars  # timm's has no types
     for group in groups:  # weights have a rate of their own even without decay, biases and normalisation never

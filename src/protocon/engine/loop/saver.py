@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from lightning_fabric import Fabric
 
 from protocon.base import distributed
 from protocon.engine.loop.checkpoint import Checkpoint, load_checkpoint, newest_checkpoint, save_checkpoint, set_aside
@@ -15,6 +14,7 @@ from protocon.engine.loop.guards import Guards
 from protocon.engine.loop.learners import holds_weights
 from protocon.engine.loop.meter import EpochMeter
 from protocon.engine.loop.signals import StopSignals, stopped
+from protocon.engine.setup.fabric import Fabric
 from protocon.errors import RunError, RunStopped, TrainingError
 from protocon.runs.run_folder import RunFolder
 

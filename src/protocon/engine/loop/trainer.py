@@ -1,17 +1,17 @@
 """The training loop: what changes during a run, a step and an epoch of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from protocon.base import distributed
 from protocon.base.draws import fold
+from protocon.base.torch_seed import seed_torch
 from protocon.data.imageset import ImageSet
 from protocon.data.loading.loader import Loader, RawBatch
 from protocon.engine.loop.accumulate import joined, parts_of
@@ -24,7 +24,9 @@ from protocon.engine.loop.learners import Learners, unwrap
 from protocon.engine.loop.meter import EpochMeter, Unchecked
 from protocon.engine.loop.metrics import METRICS
 from protocon.engine.loop.rank_check import check_same_state
+from protocon.engine.loop.view_blocks import in_blocks
 from protocon.engine.setup.crop_views import build_crops
+from protocon.engine.setup.fabric import Fabric, load_precision, precision_state
 from protocon.engine.setup.session import Session
 from protocon.engine.setup.whole_set import whole_set
 from protocon.errors import RunError, TrainingError
@@ -33,7 +35,7 @@ from protocon.runs.predict_set import predict_set
 from protocon.settings.resolved_config import ResolvedConfig
 from protocon.types import Batch, Outputs, Progress, Step, Update
 
-__all__ = ["LAST_EPOCHS", "Trainer", "build_trainer", "train_in_memory", "unwrap"]
+__all__ = ["LAST_EPOCHS", "Trainer", "build_trainer", "predict", "train_in_memory", "unwrap"]
 
 LAST_EPOCHS = 10
 """A run's result is the mean over this many last epochs, as in the paper; never the best one."""
@@ -94,9 +96,9 @@ class Trainer:
             after_step: called after every step; may raise.
         """
         self.learners.train()
-        for raw in self.loader.epoch(epoch, first_step=meter.steps):
+        for raw, batch in self._batches(epoch, first_step=meter.steps):
             try:
-                step, rows = self.train_step(raw, epoch)
+                step, rows = self.train_step(raw, epoch, batch)
             except RuntimeError:
                 meter.check_finite()  # numbers that are not finite can break a step; then that is the message
                 raise
@@ -111,12 +113,26 @@ class Trainer:
         check_same_state(self.state(), epoch=epoch, device=self.fabric.device)
         return {"epoch": epoch, "step": self.step, "lr": self.learning_rate(epoch)} | meter.close() | published
 
-    def train_step(self, raw: RawBatch, epoch: int) -> tuple[Step, dict[str, Tensor]]:
-        """Views, updates, momentum copies, and the method's state; returns the step and all ranks' rows."""
+    def _batches(self, epoch: int, *, first_step: int) -> Iterator[tuple[RawBatch, Batch | None]]:
+        """Raw batches, with their views where it pays to make those of several steps at once: of features."""
+        steps, method = self.loader.epoch(epoch, first_step=first_step), self.session.method
+        row_by_row = len(self.session.samples.shape) < 3 and not method.crops and method.support() is None
+        if row_by_row and self.config.optim.accumulate == 1:
+            return in_blocks(steps, self.make_batch)
+        return ((raw, None) for raw in steps)
+
+    def train_step(self, raw: RawBatch, epoch: int, batch: Batch | None = None) -> tuple[Step, dict[str, Tensor]]:
+        """Views, updates, momentum copies, and the method's state; returns the step and all ranks' rows.
+
+        Args:
+            raw: what was read.
+            epoch: from 0.
+            batch: its views, if they are made already.
+        """
         method, progress = self.session.method, self.progress(epoch)
         # Dropout and the like inside encoders: a function of the step, not of what was drawn before.
-        torch.manual_seed(int(fold(fold(self.config.run.seed, self.step), distributed.rank())) >> 1)
-        result = self._update(raw, progress)
+        seed_torch(int(fold(fold(self.config.run.seed, self.step), distributed.rank())) >> 1)
+        result = self._update(raw, batch, progress)
         self.learners.follow(progress)
         with torch.no_grad():
             rows = distributed.gather_rows(result.rows)
@@ -124,11 +140,13 @@ class Trainer:
         self.step += 1
         return result, rows
 
-    def _update(self, raw: RawBatch, progress: Progress) -> Step:
+    def _update(self, raw: RawBatch, batch: Batch | None, progress: Progress) -> Step:
         """The updates of a step, each computed in as many parts as asked for, all parts before the next update."""
         method, learners = self.session.method, self.learners
         parts = parts_of(raw, self.config.optim.accumulate)
-        running = [method.updates(learners.forwards, self.make_batch(parts[0]), progress)]
+        first = self.make_batch(parts[0]) if batch is None else batch
+        running = [method.updates(learners.forwards, first, progress)]
+        del first
         steps: dict[int, Step] = {}
         while len(steps) < len(parts):
             update: Update | None = None
@@ -181,14 +199,7 @@ class Trainer:
 
     def predict(self, network: nn.Module, images: ImageSet) -> Outputs:
         """Outputs of a whole set."""
-        return predict_set(
-            network,
-            self.session.as_seen(images),
-            view=self.session.views.clean,
-            batch_size=self.config.run.eval_batch_size,
-            device=self.fabric.device,
-            workers=self.config.data.workers,
-        )
+        return predict(images, network=network, session=self.session, device=self.fabric.device)
 
     def state(self) -> dict[str, dict[str, Tensor]]:
         """Every tensor that a resumed run needs."""
@@ -196,7 +207,7 @@ class Trainer:
 
     def facts(self) -> dict[str, Any]:
         """What else a resumed run needs: the step, and how half precision scales its loss."""
-        return {"step": self.step, "precision": self.fabric.strategy.precision.state_dict()}
+        return {"step": self.step, "precision": precision_state(self.fabric)}
 
     def load(self, checkpoint: Checkpoint) -> None:
         """Put back what `state` and `facts` gave."""
@@ -209,14 +220,16 @@ class Trainer:
                 "resumed with another network, method or number of classes than it began with"
             ) from error
         self.step = int(checkpoint.facts["step"])
-        if scale := checkpoint.facts.get("precision"):  # empty but for 16-mixed
-            self.fabric.strategy.precision.load_state_dict(scale)
+        load_precision(self.fabric, checkpoint.facts.get("precision") or {})
 
 
 def build_trainer(session: Session, fabric: Fabric) -> Trainer:
     """Move everything to the device, and make the processes one: synchronised norms, each with its slice of a batch."""
     config, method, device = session.config, session.method, fabric.device
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    if config.run.compile:
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    else:
+        torch.set_deterministic_debug_mode("warn")  # the same, without importing the compiler to tell it
     # Nothing here reads memory it has not written; filling all of it first costs a sixth of a step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     method.to(device)
@@ -238,6 +251,25 @@ def build_trainer(session: Session, fabric: Fabric) -> Trainer:
     )
     make_batch = BatchViews(method, session.views, build_crops(config, method, session.views, session.input_shape))
     return Trainer(session, fabric, learners, loader, make_batch, session.truth.to(device))
+
+
+def predict(images: ImageSet, *, network: nn.Module, session: Session, device: torch.device) -> Outputs:
+    """Outputs of a whole set.
+
+    Args:
+        images: training or test images of the session, or some of them.
+        network: as the session trains it.
+        session: says how images are seen.
+        device: that the network is on.
+    """
+    return predict_set(
+        network,
+        session.as_seen(images),
+        view=session.views.clean,
+        batch_size=session.config.run.eval_batch_size,
+        device=device,
+        workers=session.config.data.workers,
+    )
 
 
 def train_in_memory(

@@ -11,13 +11,13 @@ from statistics import median
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from rich.console import Console
 
 from protocon.base.duration import show_duration
 from protocon.engine.loop.checkpoint import save_checkpoint
 from protocon.engine.loop.trainer import Trainer, build_trainer, unwrap
 from protocon.engine.setup.encode import encode
+from protocon.engine.setup.fabric import Fabric
 from protocon.engine.setup.session import Session, build, settle
 from protocon.engine.setup.settled import Settled
 from protocon.errors import ConfigError

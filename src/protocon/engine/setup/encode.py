@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from protocon.augment.clean import CLEAN
 from protocon.base import distributed
 from protocon.base.stage_bar import StageBar
+from protocon.base.torch_seed import seed_torch
 from protocon.data.imageset import DataBundle, FeatureArray, ImageSet
 from protocon.engine.setup.inputs import ImageInputs, Inputs, input_statistics
 from protocon.engine.setup.settled import Settled
@@ -91,7 +92,7 @@ class FeatureInputs(Inputs):
                 "method.head_layers needs an encoder that is trained too; leave out --frozen or the layers"
             )
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(config.run.seed)
+            seed_torch(config.run.seed)
             encoder = build_encoder(trained_part(config), input_shape=(components,))
             mean, std = torch.zeros(components), torch.ones(components)
             return build_network(config, encoder, classes=classes, mean=mean, std=std)
@@ -181,6 +182,7 @@ def build_frozen(config: ResolvedConfig, bundle: DataBundle) -> FrozenEncoder:
         weights=network.weights,
         weights_sha256=network.weights_sha256,
         pooled_blocks=network.pooled_blocks,
+        frozen=True,
     )
     if encoder.mean and encoder.std:
         mean, std = torch.tensor(encoder.mean), torch.tensor(encoder.std)
@@ -278,7 +280,7 @@ def cached_views(
         distributed.barrier()
         # Processes on another machine wrote to a disk of their own: what is not on this one is computed here.
         fill(table, images, encoder, views, seed=0, chunks=table.missing())
-    return CachedViews(images, table.open())
+    return CachedViews(images, table.open(), table)
 
 
 def _unless_live(console: Console, line: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from protocon.base.torch_seed import seed_torch
 from protocon.data.imageset import DataBundle, ImageSet
 from protocon.engine.setup.view_factory import Views, build_views
 from protocon.networks.encoders import build_encoder
@@ -78,7 +79,7 @@ class ImageInputs(Inputs):
         """Encoder and heads; pixels are normalised as the encoder's weights were trained, else by their statistics."""
         own = config.network
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(config.run.seed)
+            seed_torch(config.run.seed)
             encoder = build_encoder(
                 own.encoder,
                 input_shape=self.shape,
