@@ -1,5 +1,7 @@
 """A table of features is trusted chunk by chunk: only bytes that still have their digest count."""
 
+import errno
+import os
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +9,11 @@ import pytest
 import torch
 
 from protocon.errors import DataError
+from protocon.features.cached_views import CachedViews
 from protocon.features.feature_table import FeatureTable
+from protocon.features.reduce import fitted_space
+from protocon.networks.component_space import RootSpace
+from tests.features.tiny import tiny_images
 
 SHAPE = (10, 2, 3)
 
@@ -89,3 +95,54 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_names_the_setting(tmp_
     (tmp_path / "table").write_text("in the way")
     with pytest.raises(DataError, match=r"run\.cache"):
         table_in(tmp_path).write(0, values()[:4])
+
+
+@pytest.mark.parametrize(
+    ("number", "todo"), [(errno.EROFS, "allow writing there"), (errno.EACCES, "allow writing"), (errno.ENOSPC, "room")]
+)
+def test_a_read_only_or_full_cache_says_where_and_what_to_do(
+    number: int, todo: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(np.lib.format, "open_memmap", refused)
+    with pytest.raises(DataError) as caught:
+        table_in(tmp_path).prepare()
+    for part in (str(tmp_path / "table"), os.strerror(number), todo, "run.cache="):
+        assert part in str(caught.value)
+
+
+def test_features_that_are_there_are_used_though_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_all(table_in(tmp_path), values())
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "read-only")
+
+    monkeypatch.setattr(FeatureTable, "prepare", refused)
+    table = table_in(tmp_path)
+    assert table.missing() == []
+    samples = CachedViews(tiny_images(SHAPE[0]), table.open(), table)
+    monkeypatch.setattr("protocon.features.saved_space.write_bytes", refused)
+    assert fitted_space(samples, "roots", parts=(3,), components=2)(samples.clean()).shape == (SHAPE[0], 2)
+
+
+def test_the_space_of_features_is_kept_beside_them_and_damage_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_all(table_in(tmp_path), values())
+    table = table_in(tmp_path)
+    samples = CachedViews(tiny_images(SHAPE[0]), table.open(), table)
+    first = fitted_space(samples, "roots", parts=(3,), components=2).state_dict()
+    with monkeypatch.context() as patch:
+        patch.setattr(RootSpace, "fit", None)  # it is not fitted again
+        again = fitted_space(samples, "roots", parts=(3,), components=2).state_dict()
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    (file,) = table.folder.glob("space-*")
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(bytes(content))
+    third = fitted_space(samples, "roots", parts=(3,), components=2).state_dict()
+    assert all(torch.equal(first[name], third[name]) for name in first)

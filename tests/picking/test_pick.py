@@ -16,8 +16,12 @@ import protocon.picking.pick_folder as module
 from protocon.data.labels.label_file import read_label_table
 from protocon.data.source_options import SourceOptions
 from protocon.data.sources.labelled_folder import folder as labelled_folder
+from protocon.engine.run import fit
 from protocon.errors import ConfigError, DataError, RunError
+from protocon.features.feature_table import FeatureTable
+from protocon.settings.config import build_config
 from tests.commands import run_command
+from tests.engine.runs import quiet
 from tests.features.tiny import NAME, SIDE, save_weights
 from tests.picking.blobs import blobs
 
@@ -172,3 +176,22 @@ def test_what_does_not_belong_together_is_refused(place: Path, tmp_path: Path) -
     (tmp_path / "picks.csv").write_text('a "broken" table,"\n')
     with pytest.raises(RunError, match="no table of picks"):
         protocon.pick(place / "photos", 1, out=tmp_path, settings=settings(place))
+
+
+def test_training_finds_the_features_that_picking_computed(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = [*settings(place), f"run.cache={tmp_path / 'cache'}"]
+    protocon.pick(place / "photos", n=3, settings=own, console=quiet())
+    labels = tmp_path / "labels.csv"
+    labels.write_text("file,label\nred00.png,red\ngreen00.png,green\nred02.png,red\ngreen02.png,green\n")
+    config = build_config(
+        settings={"data": {"name": "folder", "root": place / "photos", "labels": labels}, "network": {"frozen": True}},
+        overrides=[*own, "epochs=1", "batch_size=4", "report=false", "run.cross_check=0"],
+    )
+
+    def computed(*_: object, **__: object) -> None:
+        raise AssertionError("features are computed again")
+
+    monkeypatch.setattr(FeatureTable, "write", computed)
+    assert fit(config, out=tmp_path / "runs", console=quiet())["epochs"] == 1

@@ -75,7 +75,7 @@ class FeatureDraws:
             view.mul_(self.kept).div_(1.0 - self.dropout)
         return view
 
-    def rows(self, part: slice) -> "FeatureDraws":
+    def rows(self, part: slice | Tensor) -> "FeatureDraws":
         """The draws of some of the rows."""
         noise, kept = (None if drawn is None else drawn[part] for drawn in (self.noise, self.kept))
         return FeatureDraws(noise, self.spread, kept, self.dropout)

@@ -5,9 +5,11 @@ with a digest for each chunk that was written. A chunk counts only if its bytes 
 interrupted run, a flipped byte and a truncated file have the same effect: the missing chunks are computed again.
 """
 
+import errno
 import hashlib
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -124,14 +126,17 @@ class FeatureTable:
                 values = np.lib.format.open_memmap(aside, mode="w+", dtype=self.dtype, shape=self.shape)
                 aside.replace(self.file)
             except OSError as error:
-                aside.unlink(missing_ok=True)
+                with suppress(OSError):  # where nothing can be written, nothing can be removed
+                    aside.unlink()
                 raise self._unwritable(error) from error
         return int(values.offset)
 
     def _unwritable(self, error: OSError) -> DataError:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        todo = "make room there" if full else "allow writing there (nothing is kept anywhere else)"
         return DataError(
             f"features cannot be kept in {self.folder}: {error.strerror or error}. They take "
-            f"{self.nbytes / 2**20:.0f} MiB; make room there, or choose another folder with run.cache"
+            f"{self.nbytes / 2**20:.0f} MiB; {todo}, or choose another folder: run.cache=FOLDER"
         )
 
 

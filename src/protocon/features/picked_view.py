@@ -1,5 +1,6 @@
 """Views of a sample whose views are cached already: draw one of them, and perturb its features."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -51,9 +52,20 @@ class PickedDraws:
         """Perturbed features (…, n, D) of the samples (N, V, D) at these positions (…, n)."""
         return self.perturb.apply(samples[rows, self.chosen].float())
 
-    def rows(self, part: slice) -> "PickedDraws":
+    def rows(self, part: slice | Tensor) -> "PickedDraws":
         """The draws of some of the rows."""
         return PickedDraws(self.chosen[part], self.perturb.rows(part))
+
+    @staticmethod
+    def joined(parts: Sequence["PickedDraws"]) -> "PickedDraws":
+        """The draws of several lists of rows, one after the other."""
+        first = parts[0].perturb
+        noise = [part.perturb.noise for part in parts if part.perturb.noise is not None]
+        kept = [part.perturb.kept for part in parts if part.perturb.kept is not None]
+        perturb = FeatureDraws(
+            torch.cat(noise) if noise else None, first.spread, torch.cat(kept) if kept else None, first.dropout
+        )
+        return PickedDraws(torch.cat([part.chosen for part in parts]), perturb)
 
 
 def clean_view(samples: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """The data that settings name, and the labels of it that a run is given."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,10 +19,18 @@ _FROZEN_MEMORY = 2**26
 """A frozen encoder sees each image once, so that more than this is not worth holding in memory."""
 
 
-def load_data(config: RunConfig, progress: Progress | None = None) -> DataBundle:
-    """The data set that a config names; `progress` is told how many files are decoded."""
+def load_data(
+    config: RunConfig, progress: Progress | None = None, *, source: Callable[[SourceOptions], DataBundle] | None = None
+) -> DataBundle:
+    """The data set that a config names.
+
+    Args:
+        config: of a run.
+        progress: told how many files are decoded.
+        source: reads the data in the place of the source that the config names.
+    """
     data = config.data
-    source = DATASETS[data.name]
+    source = source or DATASETS[data.name]
     size = data.size_asked
     largest = largest_side(config)
     options = SourceOptions(

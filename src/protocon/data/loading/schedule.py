@@ -128,8 +128,6 @@ class Plan:
         size = (step + 1) * self.unlabelled // self.steps_per_epoch - start
         rows = self._slice(size)
         index = torch.from_numpy(order[start + rows.start : start + rows.stop].astype(np.int64))
-        draw = fold(fold(self.seed, Purpose.UNLABELLED_DRAW), epoch)
-
         number = epoch * self.steps_per_epoch + step
         labelled_index, labelled_keys, labelled_share = self._labelled(number)
         support_index, support_keys, support_share = self._support(number)
@@ -137,13 +135,29 @@ class Plan:
             labelled_index=labelled_index,
             labelled_keys=labelled_keys,
             index=index,
-            keys=fold(draw, index),
+            keys=self.keys(epoch, index),
             support_index=support_index,
             support_keys=support_keys,
             share=len(index) * self.world_size / size,
             labelled_share=labelled_share,
             support_share=support_share,
         )
+
+    def positions(self, epoch: int, step: int, order: np.ndarray) -> tuple[Tensor, Tensor]:
+        """What a step of one process sees: positions in the labelled and in the unlabelled set, and nothing else."""
+        start, stop = (number * self.unlabelled // self.steps_per_epoch for number in (step, step + 1))
+        first = (epoch * self.steps_per_epoch + step) * self.batch_size
+        labelled = self._stream(np.arange(first, first + self.batch_size, dtype=np.int64))
+        return torch.from_numpy(labelled), torch.from_numpy(order[start:stop].astype(np.int64))
+
+    def labelled_keys(self, epoch: int) -> Tensor:
+        """Keys of an epoch's labelled images, step after step; they do not depend on how many labels there are."""
+        size = self.steps_per_epoch * self.batch_size
+        return fold(fold(self.seed, Purpose.LABELLED_DRAW), torch.arange(epoch * size, (epoch + 1) * size))
+
+    def keys(self, epoch: int, index: Tensor) -> Tensor:
+        """Keys of unlabelled images at these positions in an epoch; they do not depend on how many images there are."""
+        return fold(fold(fold(self.seed, Purpose.UNLABELLED_DRAW), epoch), index)
 
     def _labelled(self, number: int) -> tuple[Tensor, Tensor, float]:
         """Positions, keys and share of the labelled rows of step `number` of the run."""

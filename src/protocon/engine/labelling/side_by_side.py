@@ -6,7 +6,7 @@ once for all of them. Each run ends as it would by itself, up to rounding.
 """
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from protocon.base.draws import fold
-from protocon.data.loading.schedule import Plan, StepPlan
+from protocon.data.loading.schedule import Plan
 from protocon.engine.loop.batch_views import STRONG, WEAK
 from protocon.engine.loop.optimizers import optimizer_of
 from protocon.engine.loop.view_blocks import ROWS
@@ -29,6 +29,8 @@ from protocon.types import Batch, Outputs, Progress
 
 _BY_ELEMENT = ("sgd", "adamw")
 """Optimisers that treat each weight by itself, so that it does not matter which are stacked."""
+_MAX_DRAWN = 2**25
+"""Numbers that an epoch draws, at most: they are held at once."""
 _PLAIN = ("commit", "end_epoch", "updates", "build_networks", "copies", "support", "model", "optim")
 """What a method that can be stacked leaves as it is."""
 
@@ -45,16 +47,18 @@ def can_stack(session: Session) -> bool:
         and config.optim.optimizer in _BY_ELEMENT
         and config.run.precision == "32-true"
         and heads_only(session.network)
+        and len(session.samples) * session.samples.shape[-1] <= _MAX_DRAWN
     )
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """One run's rows of a step, with what is drawn for them."""
+class _Draws:
+    """What an epoch draws, the same for all runs: keys depend on positions alone."""
 
-    plan: StepPlan
     labelled: PickedDraws
+    """Of every place in the epoch's stream of labels."""
     strong: tuple[PickedDraws, ...]
+    """Of every position in the unlabelled set."""
 
 
 class SideBySide:
@@ -106,58 +110,52 @@ class SideBySide:
 
     def train_epoch(self, epoch: int) -> None:
         """One pass over the unlabelled images of each run."""
-        total = self.epochs * self.steps_per_epoch
-        for rows in self._steps(epoch):
-            loss = self._loss(rows)
+        total, draws = self.epochs * self.steps_per_epoch, self._draws(epoch)
+        orders = {plan: plan.order(epoch) for plan in set(self._plans)}
+        for number in range(self.steps_per_epoch):
+            steps = {plan: plan.positions(epoch, number, order) for plan, order in orders.items()}
+            loss = self._loss([steps[plan] for plan in self._plans], draws, number)
             self._optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             self._apply(Progress(epoch, self._step, self.epochs, total))
             self._step += 1
 
-    def _steps(self, epoch: int) -> Iterator[list[_Rows]]:
-        """The rows of all runs, step by step; draws of several steps are made at once."""
-        size = max(1, ROWS // (self._optim.mu * self._optim.batch_size))
-        for first in range(0, self.steps_per_epoch, size):
-            numbers = range(first, min(first + size, self.steps_per_epoch))
-            drawn = {plan: list(self._drawn(plan, epoch, numbers)) for plan in set(self._plans)}
-            for number in range(len(numbers)):
-                yield [drawn[plan][number] for plan in self._plans]
-
-    def _drawn(self, plan: Plan, epoch: int, numbers: range) -> Iterator[_Rows]:
-        """Rows of some steps for runs with so many labels."""
-        session, order = self._sessions[0], plan.order(epoch)
-        views, width = session.views, self._samples.shape[-1]
-        weak, strong = views.weak, views.strong
+    def _draws(self, epoch: int) -> _Draws:
+        session, plan = self._sessions[0], max(self._plans, key=lambda plan: plan.unlabelled)
+        weak, strong = session.views.weak, session.views.strong
         if not isinstance(weak, PickedView) or not isinstance(strong, PickedView):
             raise TypeError("views that are not of features; ask can_stack first")
-        steps = [plan.step(epoch, number, order) for number in numbers]
-        keys = torch.cat([step.keys for step in steps]).to(self._device)
-        labelled_keys = torch.cat([step.labelled_keys for step in steps]).to(self._device)
-        labelled = weak.draw(fold(labelled_keys, WEAK), width)
-        seen = [strong.draw(fold(keys, STRONG + view), width) for view in range(session.method.strong_views)]
-        at = start = 0
-        for step in steps:
-            own, rows = slice(at, at + len(step.labelled_index)), slice(start, start + len(step.index))
-            yield _Rows(step, labelled.rows(own), tuple(one.rows(rows) for one in seen))
-            at, start = own.stop, rows.stop
+        keys = plan.keys(epoch, torch.arange(plan.unlabelled)).to(self._device)
+        views = range(session.method.strong_views)
+        return _Draws(
+            self._drawn(weak, fold(plan.labelled_keys(epoch).to(self._device), WEAK)),
+            tuple(self._drawn(strong, fold(keys, STRONG + view)) for view in views),
+        )
 
-    def _loss(self, rows: list[_Rows]) -> Tensor:
+    def _drawn(self, view: PickedView, keys: Tensor) -> PickedDraws:
+        """Draws of all keys, a few at a time: what is drawn stays in the processor's cache meanwhile."""
+        width = self._samples.shape[-1]
+        return PickedDraws.joined([view.draw(part, width) for part in torch.split(keys, ROWS)])
+
+    def _loss(self, steps: list[tuple[Tensor, Tensor]], draws: _Draws, number: int) -> Tensor:
         """Sum of the runs' losses: each reaches its own weights alone."""
-        samples, device = self._samples, self._device
+        samples, device, size = self._samples, self._device, self._optim.batch_size
+        labelled = draws.labelled.rows(slice(number * size, (number + 1) * size))
         views: list[Tensor] = []
-        for run, one in enumerate(rows):
-            images = self._unlabelled[run][one.plan.index.to(device)]
-            strong = [draws.apply(samples, images) for draws in one.strong]
-            own = self._labelled[run][one.plan.labelled_index.to(device)]
-            views.append(torch.cat([one.labelled.apply(samples, own), *strong]))
+        steps = [(at.to(device), index.to(device)) for at, index in steps]
+        for run, (at, index) in enumerate(steps):
+            images = self._unlabelled[run][index]
+            strong = [view.rows(index).apply(samples, images) for view in draws.strong]
+            own = self._labelled[run][at]
+            views.append(torch.cat([labelled.apply(samples, own), *strong]))
         logits = self._heads(nn.utils.rnn.pad_sequence(views, batch_first=True))  # runs may differ by a row
         losses = []
-        for run, (one, session) in enumerate(zip(rows, self._sessions, strict=True)):
-            none, at = views[run][:0], one.plan.labelled_index.to(device)
-            sizes = [len(at), *[len(one.plan.index)] * len(one.strong)]
-            labelled, *seen = (Outputs(part, none) for part in torch.split(logits[run, : len(views[run])], sizes))
-            batch = Batch(none, self._targets[run][at], at, none, (), one.plan.index.to(device))
-            losses.append(session.method.loss_of(labelled, tuple(seen), batch))
+        for run, ((at, index), session) in enumerate(zip(steps, self._sessions, strict=True)):
+            none = views[run][:0]
+            sizes = [len(at), *[len(index)] * len(draws.strong)]
+            seen, *others = (Outputs(part, none) for part in torch.split(logits[run, : len(views[run])], sizes))
+            batch = Batch(none, self._targets[run][at], at, none, (), index)
+            losses.append(session.method.loss_of(seen, tuple(others), batch))
         return torch.stack(losses).sum()
 
     def _apply(self, progress: Progress) -> None:
