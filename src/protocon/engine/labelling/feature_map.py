@@ -4,8 +4,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import PCA
-from sklearn.manifold import TSNE
 
 from protocon.engine.loop.feature_watch import FeatureView
 from protocon.engine.loop.trainer import Trainer
@@ -32,6 +30,9 @@ def feature_map(trainer: Trainer) -> dict[str, Any]:
 
 def _places(features: np.ndarray) -> np.ndarray:
     """t-SNE of unit-length features from their first principal components on; the same features, the same places."""
+    from sklearn.decomposition import PCA  # imported here: it takes a second, and only this needs it
+    from sklearn.manifold import TSNE
+
     unit = features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-12)
     size = min(_COMPONENTS, unit.shape[1], len(unit) - 1)
     with warnings.catch_warnings():
