@@ -31,7 +31,8 @@ miss by chance alone.
 
 **What it is worth.** The paper trains a WRN-28-2 on CIFAR for 2^20 steps; these runs are a few hundred steps of a
 small network on small images. A claim that fails here may hold there. Our settings for small data (`auto`) were chosen
-on digits, with ProtoCon as the method; distribution alignment is the published one in all methods.
+on digits, with ProtoCon as the method; distribution alignment is the published one in all methods. FlexMatch, which
+the paper does not compare with, is ahead of ProtoCon on digits ([comparing methods](comparing.md)).
 """
 
 
