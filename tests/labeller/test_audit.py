@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from protocon.labeller.audit_stream import Audit, audit_order, due
-from protocon.labeller.opinion import Known, Opinion, Thinker
+from protocon.labeller.opinion import Known, ModelOpinion, Thinker
 from protocon.labeller.second_thoughts import doubted_labels
 from protocon.labeller.stopping import advice
 
@@ -19,7 +19,7 @@ def folder(seed: int, images: int, *, noise: float) -> tuple[np.ndarray, np.ndar
     return (centres[truth] + noise * rng.normal(size=(images, 24))).astype(np.float32), truth
 
 
-def simulate(seed: int, *, images: int = 160, answers: int = 40) -> tuple[Opinion, np.ndarray, np.ndarray]:
+def simulate(seed: int, *, images: int = 160, answers: int = 40) -> tuple[ModelOpinion, np.ndarray, np.ndarray]:
     """Label as the page does: every fifth image drawn at random, the others picked, a round after every twentieth."""
     features, truth = folder(seed, images, noise=2.0)
     thinker = Thinker()

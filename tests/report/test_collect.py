@@ -13,7 +13,7 @@ from protocon.report.drawing import Line
 from protocon.report.figures import curve_table, percent
 from protocon.report.headline import headline
 from protocon.report.intervals import wilson_interval
-from protocon.report.label_table import LabelTable, read_labels, read_names
+from protocon.report.label_table import RunLabels, read_labels, read_names
 from protocon.report.record import read_record
 from protocon.runs.run_folder import RunFolder
 from tests.report.folders import OLD_COLUMNS, label, write_labels, write_lines, write_run, write_table
@@ -36,7 +36,7 @@ def run(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def table(run: Path) -> LabelTable:
+def table(run: Path) -> RunLabels:
     return read_labels(run / "labels.csv")
 
 
@@ -68,7 +68,7 @@ def test_rare_evaluations_count_only_where_they_are(run: Path) -> None:
     assert (found.mean, found.epochs) == (0.7, 1)
 
 
-def test_labels_are_counted(table: LabelTable) -> None:
+def test_labels_are_counted(table: RunLabels) -> None:
     assert table.class_names == NAMES
     assert table.accuracy("refined") == (4 / 6, 6)
     assert table.accuracy("classifier") == (4 / 6, 6)
@@ -86,7 +86,7 @@ def test_names_are_read_for_chosen_rows_only(run: Path) -> None:
     assert read_names(run / "labels.csv", np.array([5, 0])) == {0: "a0", 5: "x"}
 
 
-def test_confusion_of_the_test_set(run: Path, table: LabelTable) -> None:
+def test_confusion_of_the_test_set(run: Path, table: RunLabels) -> None:
     found = collect.confusion(read_record(run), table)
     assert found is not None
     assert found.of_truth
@@ -171,7 +171,7 @@ def test_settings_say_where_they_come_from(run: Path) -> None:
     assert rows["method.alpha"] == ("0.8", "")
 
 
-def test_where_one_opinion_knew_better(table: LabelTable) -> None:
+def test_where_one_opinion_knew_better(table: RunLabels) -> None:
     found = gallery.knew_better(table)
     assert found is not None
     by_title = {strip.title: strip.rows.tolist() for strip in found.strips}
@@ -189,13 +189,13 @@ def test_without_truth_nobody_is_said_to_be_right(tmp_path: Path) -> None:
     assert found.strips[0].rows.tolist() == [3, 2, 5]
 
 
-def test_the_most_prototypical_images_agree_with_their_prototype(table: LabelTable) -> None:
+def test_the_most_prototypical_images_agree_with_their_prototype(table: RunLabels) -> None:
     found = gallery.prototypical(table)
     assert found is not None
     assert {strip.title: strip.rows.tolist() for strip in found.strips} == {"ant": [0, 1], "bee": [3, 2], "cow": [4]}
 
 
-def test_images_to_look_at_come_in_their_order_with_a_reason(table: LabelTable) -> None:
+def test_images_to_look_at_come_in_their_order_with_a_reason(table: RunLabels) -> None:
     assert gallery.to_review(table).tolist() == [5, 2, 3]
     assert gallery.reason(table, 5) == "classifier says bee; nearest prototype says bee"
     assert gallery.reason(table, 3) == "cluster says cow"
@@ -251,7 +251,7 @@ def test_the_result_of_an_earlier_version_says_the_same(tmp_path: Path) -> None:
         assert RunFolder(run).result()["cross_check"]["held_out"] == 40
 
 
-def test_the_headline_gives_the_interval(run: Path, table: LabelTable) -> None:
+def test_the_headline_gives_the_interval(run: Path, table: RunLabels) -> None:
     found = headline(read_record(run), table)
     low, high = wilson_interval(0.775, 26)
     assert f"77.5 % (95 % interval {percent(low)} to {percent(high)})" in found.sentence
@@ -269,7 +269,7 @@ def test_damaged_labels_are_named(run: Path, text: str | None, message: str) -> 
         read_labels(file)
 
 
-def test_labels_of_version_01_are_read_as_well(run: Path, table: LabelTable) -> None:
+def test_labels_of_version_01_are_read_as_well(run: Path, table: RunLabels) -> None:
     (run / "opinions.csv").unlink()
     write_table(run / "labels.csv", OLD_COLUMNS, ROWS)
     old = read_labels(run / "labels.csv")
@@ -282,13 +282,13 @@ def test_labels_of_version_01_are_read_as_well(run: Path, table: LabelTable) -> 
     assert old.accepted.tolist() == table.accepted.tolist()
 
 
-def test_a_table_that_a_spreadsheet_saved_with_semicolons_is_read(run: Path, table: LabelTable) -> None:
+def test_a_table_that_a_spreadsheet_saved_with_semicolons_is_read(run: Path, table: RunLabels) -> None:
     text = (run / "labels.csv").read_text(encoding="utf-8-sig").replace(",", ";")
     (run / "labels.csv").write_text(text, encoding="utf-8-sig")
     assert read_labels(run / "labels.csv").labels["refined"].tolist() == table.labels["refined"].tolist()
 
 
-def test_labels_without_their_opinions_are_still_labels(run: Path, table: LabelTable) -> None:
+def test_labels_without_their_opinions_are_still_labels(run: Path, table: RunLabels) -> None:
     (run / "opinions.csv").unlink()
     found = read_labels(run / "labels.csv")
     assert found.labels["refined"].tolist() == table.labels["refined"].tolist()

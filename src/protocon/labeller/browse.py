@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from protocon.labeller.desk import Desk
-from protocon.labeller.opinion import Opinion
+from protocon.labeller.opinion import ModelOpinion
 
 GROUP = 20
 """Look-alikes that are accepted with one key."""
@@ -54,7 +54,7 @@ def better(desk: Desk, number: int) -> str:
     return next((opinion.known.classes[c] for r, c in opinion.doubted if r == row), "")
 
 
-def _free(desk: Desk, opinion: Opinion) -> np.ndarray:
+def _free(desk: Desk, opinion: ModelOpinion) -> np.ndarray:
     """Rows that nobody has answered."""
     free = ~opinion.known.closed
     for number in desk.closed():
@@ -64,7 +64,7 @@ def _free(desk: Desk, opinion: Opinion) -> np.ndarray:
     return rows
 
 
-def _of_class(desk: Desk, opinion: Opinion, class_id: str, order: str) -> np.ndarray:
+def _of_class(desk: Desk, opinion: ModelOpinion, class_id: str, order: str) -> np.ndarray:
     rows = _free(desk, opinion)
     if not opinion.probs.size or class_id not in opinion.known.classes or not len(rows):
         return rows[:0]
@@ -74,14 +74,14 @@ def _of_class(desk: Desk, opinion: Opinion, class_id: str, order: str) -> np.nda
     return ordered
 
 
-def _doubtful(desk: Desk, opinion: Opinion, _class: str, _order: str) -> np.ndarray:
+def _doubtful(desk: Desk, opinion: ModelOpinion, _class: str, _order: str) -> np.ndarray:
     rows = _free(desk, opinion)
     if not opinion.probs.size or not len(rows):
         return rows[:0]
     return rows[np.argsort(opinion.sure[rows], kind="stable")]
 
 
-def _wrong(desk: Desk, opinion: Opinion, _class: str, _order: str) -> np.ndarray:
+def _wrong(desk: Desk, opinion: ModelOpinion, _class: str, _order: str) -> np.ndarray:
     labelled = desk.labelled()
     rows = [
         row
@@ -91,7 +91,7 @@ def _wrong(desk: Desk, opinion: Opinion, _class: str, _order: str) -> np.ndarray
     return np.array(rows, dtype=np.int64)
 
 
-def _strangers(desk: Desk, opinion: Opinion, _class: str, _order: str) -> np.ndarray:
+def _strangers(desk: Desk, opinion: ModelOpinion, _class: str, _order: str) -> np.ndarray:
     """Those answered "none of these" first, then the unanswered ones that are least like any labelled image."""
     none = [opinion.rows[n] for n, answer in desk.closed().items() if answer.do == "none" and n in opinion.rows]
     rows = _free(desk, opinion)
@@ -101,13 +101,13 @@ def _strangers(desk: Desk, opinion: Opinion, _class: str, _order: str) -> np.nda
     return np.concatenate([np.array(none, dtype=np.int64), far[: 10 * PAGE]])
 
 
-def _mine(desk: Desk, opinion: Opinion, class_id: str, _order: str) -> np.ndarray:
+def _mine(desk: Desk, opinion: ModelOpinion, class_id: str, _order: str) -> np.ndarray:
     """One's own labels, the latest first, also of images that have no features yet."""
     numbers = [n for n, label in desk.labelled().items() if not class_id or label == class_id]
     return np.array([opinion.rows[n] for n in reversed(numbers) if n in opinion.rows], dtype=np.int64)
 
 
-_VIEWS: dict[str, Callable[[Desk, Opinion, str, str], np.ndarray]] = {
+_VIEWS: dict[str, Callable[[Desk, ModelOpinion, str, str], np.ndarray]] = {
     "class": _of_class,
     "doubtful": _doubtful,
     "wrong": _wrong,
@@ -180,10 +180,10 @@ def ranking(desk: Desk, number: int) -> list[tuple[str, float]]:
     return [(opinion.known.classes[int(c)], float(opinion.probs[row, c])) for c in order]
 
 
-def _class_of(opinion: Opinion, row: int) -> str:
+def _class_of(opinion: ModelOpinion, row: int) -> str:
     return opinion.known.classes[int(opinion.guess[row])] if opinion.probs.size else ""
 
 
-def _shown(opinion: Opinion, row: int) -> Shown:
+def _shown(opinion: ModelOpinion, row: int) -> Shown:
     sure = float(opinion.sure[row]) if opinion.probs.size else 0.0
     return Shown(int(opinion.numbers[row]), _class_of(opinion, row), sure)

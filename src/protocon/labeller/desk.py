@@ -21,7 +21,7 @@ from protocon.errors import ConfigError, DataError
 from protocon.labeller.answer_log import AnswerLog
 from protocon.labeller.class_names import checked_name
 from protocon.labeller.labels_file import LabelsFile
-from protocon.labeller.opinion import Known, Opinion, Thinker, empty_opinion
+from protocon.labeller.opinion import Known, ModelOpinion, Thinker, empty_opinion
 from protocon.labeller.photos import Photos
 from protocon.labeller.stream import Question, Stream
 
@@ -48,7 +48,7 @@ class Desk:
         self.labels = labels
         self.who = who or _user()
         self.thinker = Thinker()
-        self.opinion: Opinion = empty_opinion()
+        self.opinion: ModelOpinion = empty_opinion()
         self.stream = Stream(photos)
         self.features_done = 0
         self.trouble: str | None = None

@@ -34,7 +34,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Opinion:
+class ModelOpinion:
     """A round's result. Rows are positions among the features; `numbers` says which image each is."""
 
     numbers: np.ndarray
@@ -101,7 +101,7 @@ class Thinker:
         self._earlier = []
         return numbers
 
-    def think(self, numbers: np.ndarray, known: Known) -> Opinion:
+    def think(self, numbers: np.ndarray, known: Known) -> ModelOpinion:
         """The opinion after these answers, of the model that sees no audited ones; `complete` adds these.
 
         Picks and coverage are this model's too: if they depended on audited answers, so would everything after them.
@@ -116,14 +116,14 @@ class Thinker:
             picks = self.picker.next(_PICKS, labels=labels, skip=skip)
             nothing = np.zeros(len(numbers), dtype=np.float32)
             unknown = np.full(len(numbers), -1)
-            return Opinion(
+            return ModelOpinion(
                 numbers, rows, known, self._round, picks=tuple(picks), guess=unknown, fair=unknown, sure=nothing,
                 likeness=nothing, frequencies=np.zeros(len(known.classes)),
             )  # fmt: skip
         probs = self.model.predict(labels, classes=len(known.classes)).probs
         guess = probs.argmax(axis=1)
         right = known.audited & (guess == known.labels)  # "none of these" has no label: it counts as wrong
-        return Opinion(
+        return ModelOpinion(
             numbers=numbers,
             rows=rows,
             known=known,
@@ -141,7 +141,7 @@ class Thinker:
             doubted=doubted_labels(self.model.points, known.labels),
         )
 
-    def complete(self, opinion: Opinion) -> Opinion:
+    def complete(self, opinion: ModelOpinion) -> ModelOpinion:
         """The same with predictions of a model that has seen all answers; what is measured and picked stays."""
         known = opinion.known
         if self.model is None or not known.audited.any() or not opinion.probs.size:
@@ -198,8 +198,8 @@ def _frequencies(probs: np.ndarray, known: Known) -> np.ndarray:
     return shares
 
 
-def empty_opinion(classes: Sequence[str] = ()) -> Opinion:
+def empty_opinion(classes: Sequence[str] = ()) -> ModelOpinion:
     """Before anything is known."""
     none = np.zeros(0, dtype=np.int64)
     known = Known(tuple(classes), none, none.astype(bool), none.astype(bool), 0, 0)
-    return Opinion(none, {}, known)
+    return ModelOpinion(none, {}, known)

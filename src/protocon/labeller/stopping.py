@@ -3,7 +3,7 @@
 from typing import Any
 
 from protocon.labeller.audit_stream import ENOUGH
-from protocon.labeller.opinion import Opinion
+from protocon.labeller.opinion import ModelOpinion
 
 _COVERAGE = 0.5
 _AGREEMENT = 0.97
@@ -12,7 +12,7 @@ _WIDTH = 0.2
 _MIN_KNOWN = 2
 
 
-def advice(opinion: Opinion, *, finished: bool) -> dict[str, Any]:
+def advice(opinion: ModelOpinion, *, finished: bool) -> dict[str, Any]:
     """A verdict, and the signs that it rests on: each met or not, with what it says.
 
     Args:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from protocon.data.labels.answers import AUDIT
 from protocon.labeller.audit_stream import audit_order, due
-from protocon.labeller.opinion import Opinion
+from protocon.labeller.opinion import ModelOpinion
 from protocon.labeller.photos import Photos
 
 _LEASE_SECONDS = 120.0
@@ -40,7 +40,7 @@ class Stream:
         self._drawn_from = 0
 
     def next(
-        self, tab: str, opinion: Opinion, closed: Callable[[int], bool], *, questions: int, audits: int
+        self, tab: str, opinion: ModelOpinion, closed: Callable[[int], bool], *, questions: int, audits: int
     ) -> Question | None:
         """The next question for a tab; it is this tab's for two minutes. None if nothing is left.
 
@@ -64,7 +64,7 @@ class Stream:
         return found
 
     def ahead(
-        self, tab: str, opinion: Opinion, closed: Callable[[int], bool], *, questions: int, audits: int, now: int
+        self, tab: str, opinion: ModelOpinion, closed: Callable[[int], bool], *, questions: int, audits: int, now: int
     ) -> list[int]:
         """Images that are likely to come after `now`, so that a page can fetch them before.
 
@@ -93,7 +93,7 @@ class Stream:
             del self._leases[oldest]
 
     def _questions(
-        self, tab: str, opinion: Opinion, closed: Callable[[int], bool], *, questions: int, audits: int
+        self, tab: str, opinion: ModelOpinion, closed: Callable[[int], bool], *, questions: int, audits: int
     ) -> Iterator[Question]:
         def free(number: int) -> bool:
             return not closed(number) and not self._taken(number, tab)

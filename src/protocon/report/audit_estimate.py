@@ -19,7 +19,7 @@ import numpy as np
 from protocon.base.atomic import write_bytes
 from protocon.errors import DataError, RunError
 from protocon.report.intervals import Z95
-from protocon.report.label_table import LabelTable, read_labels, read_names
+from protocon.report.label_table import RunLabels, read_labels, read_names
 from protocon.runs import layout
 
 IMAGES = 30
@@ -36,7 +36,7 @@ class Drawn:
     rows: np.ndarray
     """Rows of labels.csv."""
     names: tuple[str, ...]
-    table: LabelTable
+    table: RunLabels
     population: int
     """Images that they were drawn from: all that the run was given no label of."""
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from protocon.errors import ProtoConError
 from protocon.report.intervals import wilson_interval
-from protocon.report.label_table import NONE, LabelTable
+from protocon.report.label_table import NONE, RunLabels
 from protocon.report.record import Record
 from protocon.settings.config import validate
 
@@ -97,7 +97,7 @@ class Confusion:
     """Whether the rows are true classes."""
 
 
-def confusion(record: Record, table: LabelTable | None) -> Confusion | None:
+def confusion(record: Record, table: RunLabels | None) -> Confusion | None:
     """Of the test set; without one, of the classifier's and the cluster's opinions on unlabelled images."""
     if record.evaluation.get("confusion"):
         cells = np.array(record.evaluation["confusion"], dtype=np.int64).reshape(-1, 3)

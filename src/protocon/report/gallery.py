@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from protocon.report.label_table import NONE, LabelTable
+from protocon.report.label_table import NONE, RunLabels
 
 CLASSES = 20
 PER_CLASS = 8
@@ -35,7 +35,7 @@ class Gallery:
     """What is said below each image: names of columns of labels."""
 
 
-def prototypical(table: LabelTable) -> Gallery | None:
+def prototypical(table: RunLabels) -> Gallery | None:
     """The images nearest to their class's prototype; for methods without prototypes the surest ones."""
     near = table.has("prototype")
     score = table.scores["prototype_score" if near else "refined_confidence"]
@@ -69,11 +69,11 @@ def prototypical(table: LabelTable) -> Gallery | None:
     )
 
 
-def _size(table: LabelTable) -> int:
+def _size(table: RunLabels) -> int:
     return len(table.class_names)
 
 
-def classes_to_show(table: LabelTable) -> np.ndarray:
+def classes_to_show(table: RunLabels) -> np.ndarray:
     """All classes, or of many those with the most images to look at, in their order."""
     if len(table.class_names) <= CLASSES:
         return np.arange(len(table.class_names))
@@ -81,7 +81,7 @@ def classes_to_show(table: LabelTable) -> np.ndarray:
     return np.sort(np.argsort(-waiting, kind="stable")[:CLASSES])
 
 
-def knew_better(table: LabelTable) -> Gallery | None:
+def knew_better(table: RunLabels) -> Gallery | None:
     """Where one of classifier and cluster is right and the other wrong; without truth, where they disagree."""
     if not table.has("cluster"):
         return None
@@ -111,28 +111,28 @@ def knew_better(table: LabelTable) -> Gallery | None:
     )
 
 
-def _top(table: LabelTable, use: np.ndarray, key: str) -> tuple[int, np.ndarray]:
+def _top(table: RunLabels, use: np.ndarray, key: str) -> tuple[int, np.ndarray]:
     rows = np.flatnonzero(use)
     order = np.argsort(-table.scores[key][rows], kind="stable")
     return len(rows), rows[order][:BETTER]
 
 
-def to_correct(table: LabelTable) -> np.ndarray:
+def to_correct(table: RunLabels) -> np.ndarray:
     """Rows of given labels that look wrong, the surest first."""
     return _ranked(table, ~table.unlabelled)
 
 
-def to_review(table: LabelTable) -> np.ndarray:
+def to_review(table: RunLabels) -> np.ndarray:
     """Rows of the unlabelled images most worth a look, in the order of `review_rank`."""
     return _ranked(table, table.unlabelled)[:REVIEW]
 
 
-def _ranked(table: LabelTable, use: np.ndarray) -> np.ndarray:
+def _ranked(table: RunLabels, use: np.ndarray) -> np.ndarray:
     waiting = np.flatnonzero((table.rank > 0) & use)
     return waiting[np.argsort(table.rank[waiting])]
 
 
-def reason(table: LabelTable, row: int) -> str:
+def reason(table: RunLabels, row: int) -> str:
     """Why an image is in the list to look at."""
     if row in table.why:
         return table.why[row]

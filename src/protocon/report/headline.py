@@ -7,7 +7,7 @@ from typing import Any
 from protocon.report import collect
 from protocon.report.figures import percent
 from protocon.report.intervals import wilson_interval
-from protocon.report.label_table import LabelTable
+from protocon.report.label_table import RunLabels
 from protocon.report.record import Record
 
 
@@ -32,7 +32,7 @@ class Headline:
     cards: tuple[Card, ...]
 
 
-def headline(record: Record, table: LabelTable | None) -> Headline:
+def headline(record: Record, table: RunLabels | None) -> Headline:
     """Result and how sure it is."""
     test = collect.tested(record)
     truth = table.accuracy("refined") if table is not None else None
@@ -223,7 +223,7 @@ def _accepted_right(record: Record) -> str:
     return f"of {checked['accepted']} held-out labels that were as sure, {checked['accepted_right']} agreed"
 
 
-def _agreement_card(record: Record, table: LabelTable | None) -> Card | None:
+def _agreement_card(record: Record, table: RunLabels | None) -> Card | None:
     now = table.agreement() if table is not None else None
     if now is not None:
         return Card(percent(now), "agreement", "classifier and cluster say the same of an unlabelled image")

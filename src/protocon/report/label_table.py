@@ -24,7 +24,7 @@ _OLD = {"label": "refined", "confidence": "refined_confidence"}
 
 
 @dataclass(frozen=True)
-class LabelTable:
+class RunLabels:
     """The columns of labels.csv and opinions.csv, row by row in the order of the data set."""
 
     class_names: tuple[str, ...]
@@ -85,7 +85,7 @@ class _Names:
         return tuple(order), place
 
 
-def read_labels(file: Path) -> LabelTable:
+def read_labels(file: Path) -> RunLabels:
     """Read labels.csv, and opinions.csv beside it."""
     names = _Names()
     try:
@@ -94,7 +94,7 @@ def read_labels(file: Path) -> LabelTable:
     except ValueError as error:
         raise RunError(f"{file} is damaged: {error}. Remove it to have the report without labels.") from error
     order, place = names.sorted()
-    return LabelTable(
+    return RunLabels(
         class_names=order,
         labels={column: place[np.array(numbers, dtype=np.int32)] for column, numbers in (labels | opinions).items()},
         scores={column: np.array(values, dtype=np.float32) for column, values in (scores | more).items()},

@@ -10,7 +10,7 @@ from protocon.errors import RunError
 from protocon.report import collect, figures
 from protocon.report.figures import Picture, percent
 from protocon.report.headline import Headline, comparison_caution, headline
-from protocon.report.label_table import LabelTable, read_labels
+from protocon.report.label_table import RunLabels, read_labels
 from protocon.report.record import Record, read_record
 from protocon.report.tiles import Images, Shown, choose_images, class_tally
 
@@ -107,7 +107,7 @@ def run_labels(paths: Sequence[Path]) -> list[str]:
 
 
 def _part(
-    record: Record, label: str, table: LabelTable | None, *, images: Images | None, budget: int, detailed: bool
+    record: Record, label: str, table: RunLabels | None, *, images: Images | None, budget: int, detailed: bool
 ) -> RunPart:
     found = collect.confusion(record, table) if detailed else None
     shown = choose_images(record, table, images, budget) if detailed and table else Shown()

@@ -10,7 +10,7 @@ from protocon.data.imageset import ImageSet
 from protocon.errors import ProtoConError
 from protocon.report import gallery
 from protocon.report.figures import percent
-from protocon.report.label_table import NONE, LabelTable, read_names
+from protocon.report.label_table import NONE, RunLabels, read_names
 from protocon.report.record import Record
 from protocon.report.thumbnails import thumbnails
 
@@ -66,7 +66,7 @@ class Shown:
     """Why there are no pictures; empty where there are."""
 
 
-def choose_images(record: Record, table: LabelTable, images: Images | None, budget: int) -> Shown:
+def choose_images(record: Record, table: RunLabels, images: Images | None, budget: int) -> Shown:
     """The images to show, with pictures as far as `budget` bytes go; beyond that, files are shown from their folder.
 
     Args:
@@ -124,7 +124,7 @@ def plain_tiles(record: Record, names: Sequence[str], images: Images, budget: in
     ), missing
 
 
-def class_tally(table: LabelTable) -> list[tuple[str, int, int, int, int]]:
+def class_tally(table: RunLabels) -> list[tuple[str, int, int, int, int]]:
     """By class: given labels, labels made, of these accepted, of these to look at."""
     size = len(table.class_names)
     made, given = table.labels["refined"], table.labels["given"]
@@ -145,7 +145,7 @@ _SCORE_OF = {"refined": "refined_confidence", "classifier": "classifier_confiden
 _CALLED = {"given": "your label", "looks_like": "looks like", "refined": "label"}
 
 
-def _fact(table: LabelTable, row: int, fact: str) -> tuple[str, str]:
+def _fact(table: RunLabels, row: int, fact: str) -> tuple[str, str]:
     """Name and value of what is said below an image."""
     if fact in table.scores:
         value = float(table.scores[fact][row])
