@@ -44,22 +44,23 @@ def table(results: Sequence[Result], draw: str, ours: str) -> str:
 def difference(results: Sequence[Result], ours: str, other: str) -> tuple[str, str]:
     """Mean paired differences of accuracy / macro accuracy with 95 % intervals over draws, folders fixed; the worst.
 
-    Only cells that both have count.
+    Only cells that both have count. Where a folder has one draw only there is no interval.
     """
     texts, worst = [], ""
     for value in (_accuracy, _macro):
-        by_folder, variance = {}, 0.0
+        by_folder, variance, repeated = {}, 0.0, True
         for folder in dict.fromkeys(result.folder for result in results):
             mine, theirs = (_by_draw(results, method, folder, value) for method in (ours, other))
             both = [mine[key] - theirs[key] for key in mine if key in theirs]
             if not both:
                 continue
             by_folder[folder] = statistics.fmean(both)
+            repeated = repeated and len(both) > 1
             variance += statistics.variance(both) / len(both) if len(both) > 1 else 0.0
         if not by_folder:
             return "", ""
-        half = _Z * variance**0.5 / len(by_folder)
-        texts.append(f"{100 * statistics.fmean(by_folder.values()):+.1f} ± {100 * half:.1f}")
+        half = f" ± {100 * _Z * variance**0.5 / len(by_folder):.1f}" if repeated else ""
+        texts.append(f"{100 * statistics.fmean(by_folder.values()):+.1f}{half}")
         least = min(by_folder, key=lambda folder: by_folder[folder])
         worst = worst or f"{least} {100 * by_folder[least]:+.1f}"
     return " / ".join(texts), worst
