@@ -6,6 +6,7 @@ has set up (`MLFLOW_TRACKING_URI`), else to files in the run folder; Weights & B
 """
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
@@ -49,7 +50,7 @@ class Trackers:
             ScalarLog(folder, enabled=enabled and config.run.tensorboard, first_epoch=first_epoch)
         ]
         if enabled:
-            kinds = {"mlflow": MlflowLog, "wandb": WandbLog}
+            kinds: dict[str, Callable[[Path, RunConfig], Tracker]] = {"mlflow": MlflowLog, "wandb": WandbLog}
             self._all += [kinds[name](folder, config) for name in dict.fromkeys(config.run.loggers)]
         self._stack = ExitStack()
 
