@@ -14,6 +14,7 @@ from protocon.errors import ConfigError
 _SHOWN = 10
 _SHOWN_WARNINGS = 5
 _NAME = next(option for option in DATA.options if option.setting == "data.name")
+_FROZEN = next(option for option in NETWORK.options if option.setting == "network.frozen")
 _UNUSED = ("--data", "--labels-per-class", "--labels-percent", "--recipe", "--frozen", "--from-scratch")
 
 
@@ -30,7 +31,8 @@ def pick(
     Writes a table to fill in, which `train --labels` reads, and a page of pictures.
     """
     # A name, so that the folder is not searched for labels that it need not have.
-    inputs = replace(chosen, options={_NAME: "folder", **chosen.options}).resolve()
+    # Frozen from the start: which views are cached depends on the method, and the method on that.
+    inputs = replace(chosen, options={_NAME: "folder", _FROZEN: True, **chosen.options}).resolve()
     config = inputs.config()
     if config.data.root is None:
         raise ConfigError("no folder is given; expected one of images: protocon pick photos/ -n 40")

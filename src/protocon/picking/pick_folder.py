@@ -120,6 +120,7 @@ def _pick_files(
     data: dict[str, Any] = {"name": "folder", "root": root}
     if labels is not None:
         data["labels"] = Path(labels)
-    config = build_config(settings={"data": data}, overrides=settings)
+    # Frozen from the start: the views that are cached depend on the method, and the method on that.
+    config = build_config(settings={"data": data, "network": {"frozen": True}}, overrides=settings)
     folder = None if out is None else Path(out)
     return pick_files(config, n, out=folder, seed=seed, console=console or Console(stderr=True)).picks
