@@ -87,7 +87,7 @@ def forward_seconds(settled: Settled) -> float:
 
 
 def run_once(photos: Path, labels: Path, folder: Path) -> dict[str, float]:
-    """A whole run from an empty cache: CPU seconds, seconds and peak memory in MiB."""
+    """A whole run: CPU seconds and seconds."""
     command = [sys.executable, "-m", "protocon", "train", str(photos), "--labels", str(labels), "--frozen"]
     command += ["--out", str(folder / "runs"), f"run.cache={folder / 'cache'}"]
     began = time.monotonic()
@@ -96,8 +96,7 @@ def run_once(photos: Path, labels: Path, folder: Path) -> dict[str, float]:
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} ended with exit code {process.returncode}")
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return {"cpu": used.ru_utime + used.ru_stime, "s": time.monotonic() - began, "mib": used.ru_maxrss / unit}
+    return {"cpu": used.ru_utime + used.ru_stime, "s": time.monotonic() - began}
 
 
 def step_milliseconds(config: RunConfig, rounds: int) -> Iterator[float]:
