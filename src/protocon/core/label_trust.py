@@ -50,7 +50,13 @@ def linear_share(held_out: HeldOut, smallest: float) -> float:
 
 
 def mix(linear: np.ndarray, agreed: np.ndarray, share: float) -> np.ndarray:
-    """Both opinions' weighted mean; rows sum to 1."""
+    """Both opinions' weighted mean; rows sum to 1.
+
+    Args:
+        linear: the linear classifier's opinion, (n, C).
+        agreed: of linear classifier, Gaussians and neighbours in agreement, (n, C).
+        share: weight of the first.
+    """
     mixed = share * linear + (1.0 - share) * agreed
     return np.asarray(mixed / mixed.sum(1, keepdims=True))
 

@@ -229,6 +229,7 @@ class FileImages(ImageSet):
         image_size: side of the decoded images.
         grey: one channel instead of three.
         name: what messages call the set.
+        digest: hash of the pixels, where it is known already.
     """
 
     in_memory = False

@@ -16,6 +16,11 @@ class CachedViews(ImageSet):
     """An image set whose samples are (V, D) features: the clean view first, then weak ones, then strong ones.
 
     Ids, labels and class names are the images' own, so that a split of the images is one of these.
+
+    Args:
+        images: that the features are of.
+        features: (N, V, D).
+        table: where all of them are kept, if anywhere.
     """
 
     def __init__(self, images: ImageSet, features: Tensor, table: FeatureTable | None = None) -> None:

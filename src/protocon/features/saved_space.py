@@ -17,7 +17,13 @@ _VERSION = 1
 
 
 def space_file(table: FeatureTable, kind: str, components: int) -> Path:
-    """Where the space of these very features is kept, or would be."""
+    """Where the space of these very features is kept, or would be.
+
+    Args:
+        table: of the features.
+        kind: which space.
+        components: how many.
+    """
     facts = f"{_VERSION} {table.digest()} {kind} {components}"
     return table.folder / f"space-{hashlib.sha256(facts.encode()).hexdigest()[:24]}.safetensors"
 

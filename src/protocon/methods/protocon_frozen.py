@@ -110,7 +110,13 @@ class ProtoConFrozen(Method):
         return Step(loss_x + self.config.lambda_u * loss_u, terms, rows)
 
     def loss_of(self, labelled: Outputs, strong: tuple[Outputs, ...], batch: Batch) -> Tensor:
-        """The same loss from outputs alone: the weak view is only for the log."""
+        """The same loss from outputs alone: the weak view is only for the log.
+
+        Args:
+            labelled: outputs of the labelled views.
+            strong: outputs of the strong views.
+            batch: this step's targets and positions.
+        """
         loss_x, loss_u = self._losses(labelled, strong[0], batch)
         return loss_x + self.config.lambda_u * loss_u
 

@@ -144,7 +144,13 @@ class Plan:
         )
 
     def positions(self, epoch: int, step: int, order: np.ndarray) -> tuple[Tensor, Tensor]:
-        """What a step of one process sees: positions in the labelled and in the unlabelled set, and nothing else."""
+        """What a step of one process sees: positions in the labelled and in the unlabelled set, and nothing else.
+
+        Args:
+            epoch: from 0.
+            step: within the epoch, from 0.
+            order: of the epoch, from `order(epoch)`.
+        """
         start, stop = (number * self.unlabelled // self.steps_per_epoch for number in (step, step + 1))
         first = (epoch * self.steps_per_epoch + step) * self.batch_size
         labelled = self._stream(np.arange(first, first + self.batch_size, dtype=np.int64))

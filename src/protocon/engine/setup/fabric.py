@@ -47,7 +47,13 @@ class OneProcess:
         loss.backward()  # type: ignore[no-untyped-call]
 
     def clip_gradients(self, network: nn.Module, optimizer: Optimizer, *, max_norm: float) -> Tensor:  # noqa: ARG002
-        """Shorten the gradient to this length; one that is not finite is an error."""
+        """Shorten the gradient to this length; one that is not finite is an error.
+
+        Args:
+            network: with gradients.
+            optimizer: of the network, as Fabric's own method takes it.
+            max_norm: largest length.
+        """
         return nn.utils.clip_grad_norm_(network.parameters(), max_norm, error_if_nonfinite=True)
 
     def no_backward_sync(self, network: nn.Module) -> AbstractContextManager[None]:  # noqa: ARG002
