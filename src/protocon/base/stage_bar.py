@@ -6,6 +6,7 @@ In a file or a pipe there is nothing to draw over: there a line comes every ten 
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from importlib import import_module
 from types import TracebackType
 from typing import Any
 
@@ -142,11 +143,10 @@ class NotebookLine:
 
     def show(self, text: str) -> None:
         """Draw this in its place."""
-        from IPython.display import Pretty, display
-
-        shown = Pretty(text)
+        outputs: Any = import_module("IPython.display")
+        shown = outputs.Pretty(text)
         if self._update is None:
-            self._update = display(shown, display_id=True).update
+            self._update = outputs.display(shown, display_id=True).update
         else:
             self._update(shown)
 
