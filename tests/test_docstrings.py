@@ -8,7 +8,6 @@ import protocon
 
 PACKAGE = Path(protocon.__file__).parent
 VERBS = ("step: ", "updates: ", "learning_rate: ", "weight_decay: ")
-VERBS = ("step: ", "updates: ", "learning_rate: ", "weight_decay: ")
 """Of the contract of methods."""
 
 
