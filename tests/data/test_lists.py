@@ -53,7 +53,7 @@ def test_the_few_shot_split_of_mini_imagenet_is_recognised(tmp_path: Path, lists
     else:
         class_folders(tmp_path / "train", {"n01": 1, "n02": 1})
         class_folders(tmp_path / "test", {"n03": 1})
-    with pytest.raises(DataError, match=r"few-shot split.*500 \+ 100 images a class"):
+    with pytest.raises(DataError, match=r"few-shot split.*500 \+ 100 images per class"):
         DATASETS["mini-imagenet"](SourceOptions(root=tmp_path))
 
 
