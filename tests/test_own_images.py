@@ -257,5 +257,5 @@ def test_a_dry_run_fits_epochs_to_a_budget_too(protocon: Shell, hostile: Path) -
     usual = protocon(*arguments).json["sizes"]["epochs"]
     plan = protocon(*arguments, "--time-budget", "40s").json
     assert plan["chosen"]["optim.epochs"].startswith(f"{plan['sizes']['epochs']} (")
-    assert "a step" in plan["chosen"]["optim.epochs"]
+    assert "per step" in plan["chosen"]["optim.epochs"]
     assert plan["sizes"]["epochs"] != usual

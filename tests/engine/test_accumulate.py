@@ -74,8 +74,8 @@ def test_a_compiled_network_trains_as_the_bare_one(features: Path) -> None:
         pytest.skip("torch.compile needs a C++ compiler")
     bare = train(trainer_of(features, "fixmatch"), 2)
     compiled = train(trainer_of(features, "fixmatch", "run.compile=true"), 2)
-    assert type(compiled.network).__name__ == type(bare.network).__name__
-    inner = getattr(compiled.network, "_forward_module", None)
+    assert type(unwrap(compiled.network)) is type(unwrap(bare.network))
+    inner = getattr(compiled.network, "_forward_module", compiled.network)  # inside Fabric's wrapper, if there is one
     assert hasattr(inner, "_orig_mod"), "the network is not compiled"
     for name, value in unwrap(bare.network).state_dict().items():
         torch.testing.assert_close(unwrap(compiled.network).state_dict()[name], value, rtol=1e-3, atol=1e-4)

@@ -109,7 +109,7 @@ def test_a_real_run_keeps_to_its_budget_and_repeats(tmp_path: Path) -> None:
     assert resolved["optim"]["epochs"] == result["epochs"]
     reason = json.loads((run / "data.json").read_text())["auto"]["optim.epochs"]
     assert reason.startswith(f"{result['epochs']} (")
-    assert "a step" in reason
+    assert "per step" in reason
     asked = small_config(f"epochs={result['epochs']}", *light, method="supervised")
     again = fit(asked, out=tmp_path / "b", console=quiet())
     assert (Path(again["run"]) / "metrics.jsonl").read_bytes() == (run / "metrics.jsonl").read_bytes()

@@ -52,7 +52,7 @@ def test_a_real_run_killed_at_twenty_random_moments_ends_the_same(
     for moment in moments(seed=1):
         # One in four comes anywhere from the start of the process on, the others once training has begun.
         training = out / "run" if kills % 4 else None
-        after = moment * seconds / 6 if kills < KILLS else None
+        after = moment * seconds / 2 if kills < KILLS else None
         ended = zygote.run(*command.arguments(out), after=after, training_in=training)
         if ended.code == -signal.SIGKILL:
             kills += 1

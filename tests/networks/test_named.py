@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import timm
 import torch
 from safetensors.torch import save_file
 from timm import create_model, is_model_pretrained
 
 from protocon.errors import ConfigError
-from protocon.networks import encoders
 from protocon.networks.encoders import build_encoder
 from protocon.networks.named import NAMED
 from protocon.settings.auto import image_size_for
@@ -47,7 +47,7 @@ def test_a_transformer_from_a_file_takes_images_of_another_size(tmp_path: Path) 
         return create_model(*args, **options, depth=1)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(encoders, "create_model", shallow)
+        patch.setattr(timm, "create_model", shallow)
         encoder = build_encoder(name, input_shape=(3, 56, 56), weights=tmp_path / "model.safetensors")
     assert torch.equal(encoder.module.state_dict()["cls_token"], whole.state_dict()["cls_token"])
     with torch.inference_mode():
@@ -59,7 +59,7 @@ def test_without_a_connection_the_message_says_how_to_bring_the_file(monkeypatch
     def unreachable(*_: object, **__: object) -> None:
         raise OSError("no route to host")
 
-    monkeypatch.setattr(encoders, "create_model", unreachable)
+    monkeypatch.setattr(timm, "create_model", unreachable)
     name = NAMED["dinov2-small"].model
     with pytest.raises(ConfigError, match=r"no route to host.*hf download timm/vit_small_patch14_dinov2.lvd142m"):
         build_encoder(name, input_shape=(3, 224, 224), pretrained=True)

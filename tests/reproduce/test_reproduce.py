@@ -64,20 +64,20 @@ def test_a_recipe_runs_two_steps_on_data_of_its_layout(
     assert f"| {cell} |" in text
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # a fork, which imports nothing again
-def test_a_killed_reproduction_continues_and_gives_the_same_table(tmp_path: Path) -> None:
-    cell = "table1/cifar10-20/protocon"
+def reproduce_small(folder: Path) -> bytes:
+    """A cell with two seeds, as a process of its own can be asked to do it; the table that it leaves."""
     changes = (*SMALL, *OURS, "data.image_size=8", "total_steps=8")
+    reproduction("table1/cifar10-20/protocon", folder, *changes, seeds=2).run(Console(quiet=True))
+    return (folder / "out" / "table.json").read_bytes()
 
-    def run(name: str) -> bytes:
-        reproduction(cell, tmp_path / name, *changes, seeds=2).run(Console(quiet=True))
-        return (tmp_path / name / "out" / "table.json").read_bytes()
 
+def test_a_killed_reproduction_continues_and_gives_the_same_table(tmp_path: Path) -> None:
     def begun() -> bool:
         second = tmp_path / "killed/out/cells/cifar10-20-protocon-seed1/metrics.jsonl"
         return second.is_file() and len(second.read_text().splitlines()) >= 3
 
-    child = multiprocessing.get_context("fork").Process(target=run, args=("killed",))
+    # Not a fork: this process may have computed with several threads, which a fork of it would wait for.
+    child = multiprocessing.get_context("spawn").Process(target=reproduce_small, args=(tmp_path / "killed",))
     child.start()
     end = time.monotonic() + 200
     while not begun():
@@ -88,8 +88,8 @@ def test_a_killed_reproduction_continues_and_gives_the_same_table(tmp_path: Path
     child.join()
     partial = json.loads((tmp_path / "killed/out/table.json").read_text())["cells"][0]
     assert (partial["n"], partial["within"], partial["state"]) == (1, None, "1 of 2 runs")
-    whole = run("whole")
-    assert run("killed") == whole
+    whole = reproduce_small(tmp_path / "whole")
+    assert reproduce_small(tmp_path / "killed") == whole
     content = json.loads(whole)["cells"][0]
     assert (content["n"], content["paper"], content["paper_spread"]) == (2, 90.51, 4.02)
     assert content["difference"] == pytest.approx(content["mean"] - 90.51)

@@ -16,7 +16,6 @@ from protocon.settings.recipe import merge, parse_yaml, read_recipe
 _CARRIER = "supervised"
 """References have no settings of their own; their data settings travel in a config of this method."""
 _OWNED = ("data.labels_per_class", "data.labels_percent", "data.split", "run.seed")
-_CLASSIFIERS = tuple(name for name, method in METHODS.items() if method.uses_labels)
 """Methods that predict classes."""
 _SHARED = (
     "threshold",
@@ -97,7 +96,7 @@ def build_request(
         overrides: `key=value`. A key of data, views, network, optim or run applies to all. A method's own key
             applies to every method that has it; `METHOD.key=value` to that one and its variants.
     """
-    variants = [read_variant(text) for text in tuple(methods) or (*_CLASSIFIERS, *REFERENCES)]
+    variants = [read_variant(text) for text in tuple(methods) or (*_classifiers(), *REFERENCES)]
     names = tuple(variant.name for variant in variants)
     _check_axes(names, labels_per_class, seeds)
     _check_each_is_used(overrides, names)
@@ -146,13 +145,17 @@ def numbers_in(text: str) -> list[int]:
         raise ConfigError(f"{text!r} came; expected whole numbers with commas between, such as 2,4,8") from None
 
 
+def _classifiers() -> list[str]:
+    return [name for name, method in METHODS.items() if method.uses_labels]
+
+
 def _carrier(name: str) -> str:
     return _CARRIER if name in REFERENCES else base_of(name)
 
 
 def _check_axes(names: Sequence[str], labels_per_class: Sequence[int], seeds: int) -> None:
     for name in names:
-        if (base := base_of(name)) in METHODS and base not in _CLASSIFIERS:
+        if (base := base_of(name)) in METHODS and not METHODS[base].uses_labels:
             raise ConfigError(
                 f"{base} learns without labels, so its accuracy cannot be compared. Pre-train with it (protocon "
                 f"pretrain --method {base}), and compare methods that start from its encoder (--init)"
