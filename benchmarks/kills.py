@@ -4,25 +4,29 @@
     python -m benchmarks.kills --kills 50 --photos photos/ --labels labels.csv
 
 Half of the kills come at random times, half just before a chosen step or file operation (flush, rename, removal). The
-second form kills `protocon train photos/ --labels labels.csv` instead, with the installed encoder, at random times from
-the first moment to the report; every third run computes its features, the others have a copy of them.
-Prints one JSON object.
+second form kills `protocon train photos/ --labels labels.csv` instead, with the installed encoder, at random times in
+every stage: once while images are read, four times each among features, in training, among held-out labels, and while
+labels and report are written; then the run may finish, and the next one begins.
+It takes `--work FOLDER` to be continued later. Prints one JSON object.
 """
 
 import argparse
 import json
+import math
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from protocon.methods import METHODS
 from tests.engine.kills import SMALL_DIGITS, Command, assert_same_run, embeddings, moments, where, whole
-from tests.engine.zygote import Ended, Zygote
+from tests.engine.zygote import STAGES, Ended, Zygote
+
+READING = "reading the images"
 
 
 def by_time(zygote: Zygote, folder: Path, kills: int) -> dict[str, Any]:
@@ -82,62 +86,105 @@ def by_event(zygote: Zygote, folder: Path, kills: int) -> dict[str, Any]:
     return {"kills": sum(counts.values()), "kills_by_method": counts, "runs_finished_and_identical": finished}
 
 
-def on_photos(zygote: Zygote, folder: Path, kills: int, photos: Path, labels: Path) -> dict[str, Any]:
-    """The README's run on a folder of photographs, killed at random times."""
+PLAN = ((READING, 1), *((stage, 4) for stage in STAGES))
+"""In which stages a run is killed, how many times in each, before it may finish."""
 
-    def run(out: Path, after: float | None) -> Ended:
+
+@dataclass
+class Series:
+    """Kills of runs on photographs; kept in a file, so that a series can be continued."""
+
+    file: Path
+    lengths: dict[str, float] = field(default_factory=dict)
+    """Seconds that each stage takes in the run that is left alone."""
+    stages: dict[str, int] = field(default_factory=dict)
+    """Kills in each."""
+    planned: int = 0
+    """How far through the plan the present run is."""
+    finished: int = 0
+    """Runs that came to their end, each the same as the one left alone."""
+
+    @property
+    def kills(self) -> int:
+        """In all stages."""
+        return sum(self.stages.values())
+
+    def save(self) -> None:
+        """Write it to its file."""
+        content = {name: value for name, value in vars(self).items() if name != "file"}
+        self.file.write_text(json.dumps(content))
+
+    @classmethod
+    def load(cls, file: Path) -> "Series":
+        """As the file has it; a new one without a file."""
+        return cls(file, **(json.loads(file.read_text()) if file.is_file() else {}))
+
+
+def on_photos(
+    zygote: Zygote, folder: Path, kills: int, command: tuple[str, ...], seconds: float = math.inf
+) -> dict[str, Any]:
+    """The README's run on a folder of photographs, killed at random times in every stage.
+
+    Args:
+        zygote: starts the runs.
+        folder: of the runs; what is there of an earlier series is continued.
+        kills: how many in all.
+        command: `train photos --labels labels.csv`, with settings if wanted.
+        seconds: stop about then, to be continued.
+    """
+    began, series = time.monotonic(), Series.load(folder / "series.json")
+    wanted = [stage for stage, times in PLAN for _ in range(times)]
+
+    def run(out: Path, stage: str = "none", after: float | None = None) -> Ended:
         options = ("--out", str(out), "--name", "run", "--resume", "auto", "--json", "checkpoint_minutes=0.002")
-        command = ("train", str(photos), "--labels", str(labels), *options)
-        return zygote.run(*command, after=after, cache=out / "cache")
-
-    began = time.monotonic()
-    ended = run(folder / "whole", None)
-    if ended.code != 0:
-        raise RuntimeError(ended.output)
-    seconds = time.monotonic() - began
-    stages: Counter[str] = Counter()
-    finished, chance, out = 0, moments(seed=13), folder / "run-0"
-    while True:
-        left = kills - stages.total()
-        # One in four comes at any time up to the end, the others soon, so that a run is killed several times.
-        longest = seconds if stages.total() % 4 == 3 else seconds / 4
-        ended = run(out, next(chance) * longest if left > 0 else None)
-        if ended.code == -signal.SIGKILL:
-            stages[stage(out / "run")] += 1
-            print(f"{stages.total()} kills: {dict(stages)}, {finished} finished", file=sys.stderr, flush=True)
-            continue
-        if ended.code != 0:
+        ended = zygote.run(*command, *options, after=after, in_stage=stage, cache=out / "cache")
+        if ended.code not in (0, -signal.SIGKILL):
             raise RuntimeError(ended.output)
-        assert_same_run(folder / "whole" / "run", out / "run")
-        ours, theirs = ((place / "run" / "cross_check.csv").read_bytes() for place in (folder / "whole", out))
-        assert ours == theirs
-        finished += 1
-        if left <= 0:
+        return ended
+
+    if not series.lengths:
+        shutil.rmtree(folder / "whole", ignore_errors=True)
+        started = time.monotonic()
+        series.lengths = _lengths(run(folder / "whole").stages, time.monotonic() - started)
+        series.save()
+    for moment in moments(seed=13 + series.kills):
+        if time.monotonic() - began > seconds or (series.kills >= kills and series.planned == 0):
             break
-        out = folder / f"run-{finished}"
-        if finished % 3:
-            shutil.copytree(folder / "whole" / "cache", out / "cache")
+        out, left = folder / f"run-{series.finished}", wanted[series.planned :] if series.kills < kills else []
+        ended = run(out, left[0], moment * series.lengths[left[0]]) if left else run(out)
+        if ended.code == 0:
+            _assert_same(folder / "whole" / "run", out / "run")
+            series.finished, series.planned = series.finished + 1, 0
+        else:
+            reached = ended.stages[-1][0] if ended.stages else READING
+            series.stages[reached] = series.stages.get(reached, 0) + 1
+            series.planned += 1
+        series.save()
+        print(f"{series.kills} kills: {series.stages}, {series.finished} finished", file=sys.stderr, flush=True)
+    used = json.loads((folder / "whole" / "run" / "data.json").read_text())["counts"]
     return {
-        "kills": stages.total(),
+        "kills": series.kills,
         "differences": 0,  # any would have stopped this with an error
-        "kills_by_stage": dict(stages),
-        "runs_finished_and_identical": finished,
-        "images": len(json.loads((out / "run" / "data.json").read_text())["used"]["unlabelled"]),
-        "seconds_of_a_run": round(seconds),
+        "kills_by_stage": {stage: series.stages.get(stage, 0) for stage, _ in PLAN},
+        "runs_finished_and_identical": series.finished,
+        "images": used["labelled"] + used["unlabelled"],
+        "seconds_of_a_run": round(sum(series.lengths.values())),
     }
 
 
-def stage(run: Path) -> str:
-    """Which stage a killed run was in, by the files that it has."""
-    if not (run / "split.json").is_file():
-        return "reading the images"
-    if not any((run / "checkpoints").glob("*")):
-        return "features"
-    if not (run / "model.safetensors").is_file():
-        return "training"
-    if not (run / "result.json").is_file():
-        return "held-out labels"
-    return "report" if not (run / "report.html").is_file() else "after the report"
+def _assert_same(whole: Path, run: Path) -> None:
+    assert_same_run(whole, run)
+    assert (run / "report.html").is_file()
+    assert (run / "cross_check.csv").read_bytes() == (whole / "cross_check.csv").read_bytes()
+
+
+def _lengths(reached: tuple[tuple[str, float], ...], seconds: float) -> dict[str, float]:
+    """Seconds that each stage takes, from when each was reached first."""
+    first: dict[str, float] = {READING: 0.0}
+    for stage, at in reached:
+        first.setdefault(stage, at)
+    ends = [*list(first.values())[1:], seconds]
+    return {stage: end - start for (stage, start), end in zip(first.items(), ends, strict=True)}
 
 
 def main() -> None:
@@ -146,13 +193,19 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--photos", type=Path, help="A folder of images: kill runs on it instead.")
     parser.add_argument("--labels", type=Path, help="Labels of some of them.")
+    parser.add_argument("--work", type=Path, help="With --photos: a folder that keeps the series, to be continued.")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="With --photos: stop about then.")
+    parser.add_argument("--set", dest="settings", nargs="*", default=[], help="With --photos: settings, key=value.")
     options = parser.parse_args()
     kills = options.kills
     if options.photos is not None:
         labels = (options.labels or options.photos / "labels.csv").resolve()
+        command = ("train", str(options.photos.resolve()), "--labels", str(labels), *options.settings)
         with tempfile.TemporaryDirectory() as name, Zygote(Path(name) / "log") as zygote:
             zygote.run("recipes")
-            print(json.dumps(on_photos(zygote, Path(name), kills, options.photos.resolve(), labels), indent=2))
+            folder = options.work or Path(name)
+            folder.mkdir(parents=True, exist_ok=True)
+            print(json.dumps(on_photos(zygote, folder.resolve(), kills, command, 60 * options.minutes), indent=2))
         return
     with tempfile.TemporaryDirectory() as name, Zygote(Path(name) / "log") as zygote:
         zygote.run("recipes")

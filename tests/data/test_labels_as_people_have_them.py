@@ -167,6 +167,12 @@ def test_workbooks_that_cannot_be_read_are_explained(root: Path, content: bytes,
         load(root, content)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-32"])
+def test_an_encoding_that_cannot_be_told_is_named_as_the_trouble(root: Path, encoding: str) -> None:
+    with pytest.raises(DataError, match=r"not UTF-8 text \(it has null characters\)\. Save it as UTF-8"):
+        load(root, "file,label\na.jpg,x\nb.jpg,y\n".encode(encoding))
+
+
 def test_labels_in_the_folder_are_found_by_their_bare_name(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

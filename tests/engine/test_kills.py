@@ -15,7 +15,7 @@ from tests.engine.kills import Command, assert_same_run, embeddings, moments, wh
 from tests.engine.layouts import save_class
 from tests.engine.photos import arguments, make_photos
 from tests.engine.runs import few_digits
-from tests.engine.zygote import ROOT, Zygote
+from tests.engine.zygote import ROOT, STAGES, Zygote
 
 KILLS = 20
 
@@ -166,3 +166,23 @@ def test_a_frozen_run_of_photos_killed_between_any_two_steps_or_writes(zygote: Z
         assert ended.code == -signal.SIGKILL, ended.output
     assert zygote.run(*again, cache=other, packages=packages).code == 0
     assert_same_run(out / "run", other / "run")
+
+
+def test_a_frozen_run_of_photos_killed_at_a_random_time_in_every_stage(zygote: Zygote, tmp_path: Path) -> None:
+    make_photos(tmp_path)
+    packages, resumed = tmp_path / "packages", ("--resume", "auto")
+    out, other = tmp_path / "whole", tmp_path / "killed"
+    ended = zygote.run(*arguments(tmp_path, out, *resumed), in_stage="any", cache=out, packages=packages)
+    assert ended.code == 0, ended.output
+    reached = dict(reversed(ended.stages))  # when each began
+    assert set(reached) == set(STAGES)
+    again = arguments(tmp_path, other, *resumed)
+    for stage, following, moment in zip(STAGES, (*STAGES[1:], None), moments(seed=5), strict=False):
+        length = 0.1 if following is None else reached[following] - reached[stage]
+        ended = zygote.run(*again, after=moment * length / 2, in_stage=stage, cache=other, packages=packages)
+        assert ended.code == -signal.SIGKILL, ended.output
+    assert zygote.run(*again, cache=other, packages=packages).code == 0
+    assert_same_run(out / "run", other / "run")
+    for name in ("cross_check.csv", "report.html"):
+        assert (other / "run" / name).is_file(), name
+    assert (other / "run" / "cross_check.csv").read_bytes() == (out / "run" / "cross_check.csv").read_bytes()

@@ -19,6 +19,8 @@ from typing import Any
 from protocon.runs.layout import LOCK
 
 ROOT = Path(__file__).parents[2]
+STAGES = ("features", "training", "held-out labels", "labels and report")
+"""Of a run on a frozen encoder, in order; before the first it reads the images."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Ended:
     events: int
     """Steps and file operations that it did, if it was asked to count."""
     output: str
+    stages: tuple[tuple[str, float], ...] = ()
+    """Stages that it reached and seconds since its start, if it was asked to say."""
 
 
 class Zygote:
@@ -63,6 +67,7 @@ class Zygote:
         *arguments: str,
         after: float | None = None,
         training_in: Path | None = None,
+        in_stage: str | None = None,
         signal_number: int = signal.SIGKILL,
         at_event: int | None = None,
         before_file: str | None = None,
@@ -76,6 +81,7 @@ class Zygote:
             arguments: of the command line.
             after: send it a signal after so many seconds.
             training_in: count these from when it has locked this run folder, which is when training begins.
+            in_stage: count these from when it is in this stage of `STAGES`; with any text, it says when it is where.
             signal_number: which.
             at_event: let it kill itself just before this step or file operation, counted from 0; −1 only counts.
             before_file: let it kill itself just before a file of this name, written aside, is renamed to it.
@@ -90,6 +96,7 @@ class Zygote:
             "log": str(self._log),
             "after": after,
             "lock": None if training_in is None else str(training_in / LOCK),
+            "stage": in_stage,
             "signal": int(signal_number),
             "at_event": at_event,
             "before_file": before_file,
@@ -101,7 +108,8 @@ class Zygote:
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline())
         output = self._log.read_text(encoding="utf-8", errors="replace")
-        return Ended(answer["code"], answer["events"], output)
+        stages = tuple((name, seconds) for name, seconds in answer["stages"])
+        return Ended(answer["code"], answer["events"], output, stages)
 
 
 def _serve() -> None:
@@ -110,13 +118,25 @@ def _serve() -> None:
         request = json.loads(line)
         counter = Path(request["log"] + ".events")
         counter.unlink(missing_ok=True)
+        stages_file(request).unlink(missing_ok=True)
         child = os.fork()
         if child == 0:
             _be_protocon(request, counter)
         code = _wait(child, request)
         events = int(counter.read_text()) if counter.is_file() else 0
-        sys.stdout.write(json.dumps({"code": code, "events": events}) + "\n")
+        answer = {"code": code, "events": events, "stages": stages_in(stages_file(request))}
+        sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
+
+
+def stages_file(request: dict[str, Any]) -> Path:
+    return Path(request["log"] + ".stages")
+
+
+def stages_in(file: Path) -> list[tuple[str, float]]:
+    """Stages that a child has reached, with seconds since its start."""
+    lines = file.read_text().splitlines() if file.is_file() else []
+    return [(name, float(seconds)) for name, _, seconds in (line.rpartition(" ") for line in lines)]
 
 
 def _import_everything() -> None:
@@ -142,6 +162,12 @@ def _wait(child: int, request: dict[str, Any]) -> int:
     if request["lock"] is not None:
         lock, own = Path(request["lock"]), f'"pid": {child},'
         while not (lock.is_file() and own in lock.read_text()):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.001)
+    if request["stage"] in STAGES:
+        while request["stage"] not in dict(stages_in(stages_file(request))):
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 return os.waitstatus_to_exitcode(status)
@@ -173,6 +199,8 @@ def _be_protocon(request: dict[str, Any], counter: Path) -> None:
             install(Path(request["packages"]))
         if request["cache"] is not None:
             os.environ["XDG_CACHE_HOME"] = request["cache"]
+        if request["stage"] is not None:
+            _say_stages(stages_file(request))
         watches = request["at_event"] is not None or request["before_file"] is not None
         count = _watch(request["at_event"], request["before_file"]) if watches else lambda: 0
         sys.argv = ["protocon", *request["arguments"]]
@@ -190,6 +218,30 @@ def _be_protocon(request: dict[str, Any], counter: Path) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _say_stages(file: Path) -> None:
+    """Write a line whenever a stage of a frozen run begins."""
+    from protocon.engine import run
+    from protocon.engine.labelling import label_run
+
+    began = time.monotonic()
+
+    def said(stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with file.open("a") as lines:
+                lines.write(f"{stage} {time.monotonic() - began:.3f}\n")
+            return function(*args, **kwargs)
+
+        return call
+
+    for stage, owner, name in zip(
+        (*STAGES, STAGES[-1]),
+        (run, run, label_run, label_run, run),
+        ("encode", "train_run", "cross_check_labels", "_accept", "draw_report"),
+        strict=True,
+    ):
+        setattr(owner, name, said(stage, getattr(owner, name)))
 
 
 def _watch(at_event: int | None, before_file: str | None) -> Callable[[], int]:

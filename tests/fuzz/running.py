@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as start_from
 
 from protocon.errors import ProtoConError
 from tests.fuzz.targets import Target
@@ -34,15 +35,22 @@ class Tally:
     kinds: dict[str, int] = field(default_factory=dict)
 
 
-def throw(target: Target, count: int, *, shrink: bool = True) -> Tally:
-    """Run a target on `count` inputs; raises what it should not have raised, for the smallest such input."""
+def throw(target: Target, count: int, *, shrink: bool = True, seed: int | None = None) -> Tally:
+    """Run a target on `count` inputs; raises what it should not have raised, for the smallest such input.
+
+    Args:
+        target: the way in.
+        count: of inputs.
+        shrink: look for the smallest input that shows a finding.
+        seed: of other inputs; the same ones every time without it.
+    """
     tally = Tally()
     phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
 
     @settings(
         max_examples=count,
         deadline=None,
-        derandomize=True,
+        derandomize=seed is None,
         database=None,
         phases=phases,
         suppress_health_check=list(HealthCheck),
@@ -63,6 +71,8 @@ def throw(target: Target, count: int, *, shrink: bool = True) -> Tally:
                 tally.kinds[kind] = tally.kinds.get(kind, 0) + 1
             tally.slowest = max(tally.slowest, time.monotonic() - began)
 
+    if seed is not None:
+        one = start_from(seed)(one)
     one()
     return tally
 

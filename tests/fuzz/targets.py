@@ -41,6 +41,7 @@ from protocon.runs.trained import load_run
 from protocon.settings.config import build_config, known_keys, validate
 from protocon.settings.recipe import parse_yaml, recipe_names, recipe_text
 from tests.engine.layouts import picture
+from tests.fuzz import user_folders
 
 
 @dataclass(frozen=True)
@@ -265,6 +266,10 @@ def read_folder(content: dict[str, str], folder: Path) -> None:
     found = recognise(root)
     bundle = DATASETS[found.name](SourceOptions(root=found.root))
     make_split(bundle.train)
+
+
+def read_user_folder(content: user_folders.Case, folder: Path) -> None:
+    user_folders.read(content, folder, workbook)
 
 
 def read_labels(content: bytes, folder: Path) -> None:
@@ -508,8 +513,9 @@ TARGETS: dict[str, Target] = {
         WORKBOOK_ROWS | mutated([workbook([["file", "label"], ["0.png", "cat"], ["a/0.png", 3.5]])]), read_workbook, 3
     ),
     "folders of files": Target(FOLDERS, read_folder, 4),
-    "split file": Target(split_bytes(), read_split, 12),
-    "images": Target(mutated(_image_seeds()), read_image, 17),
+    "folders with labels": Target(user_folders.CASES, read_user_folder, 8),
+    "split file": Target(split_bytes(), read_split, 8),
+    "images": Target(mutated(_image_seeds()), read_image, 13),
     "npz and npy": Target(array_file(), read_arrays, 12),
     "zip of images": Target(mutated([_zip_seed()]), read_zip, 4),
     "CIFAR pickle": Target(mutated(_pickle_seeds()), read_pickle, 3),

@@ -122,9 +122,12 @@ def _pick(lines: list[tuple[int, list[str]]], columns: Columns | None, separator
 def _decode(content: bytes, name: str) -> str:
     wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))  # how Excel saves "Unicode text"
     try:
-        return content.decode("utf-16" if wide else "utf-8-sig")
+        text = content.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"Labels file {name} is not UTF-8 text ({error.reason}). Save it as UTF-8.") from error
+    if "\0" in text:  # UTF-16 without its mark, UTF-32, or no text at all
+        raise DataError(f"Labels file {name} is not UTF-8 text (it has null characters). Save it as UTF-8.")
+    return text
 
 
 def _lines(text: str, separator: str, name: str) -> Iterator[tuple[int, list[str]]]:
