@@ -1,5 +1,7 @@
 """The page in a real browser, by keyboard alone, wide and narrow: nothing fails, nothing is loaded from elsewhere."""
 
+import csv
+import io
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from protocon.export.label_formats import LABEL_FORMATS
+from tests.features.tiny import NAME, SIDE, save_weights
 from tests.labeller.folders import labeller, make_folder, wait
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -168,4 +172,50 @@ def test_the_page_waits_for_a_server_that_was_away(browser: Any, tmp_path: Path)
         wait(lambda: server.labels().get(name) == "red")
         seen.page.wait_for_function("name => document.getElementById('caption').textContent !== name", arg=name)
         seen.said = [text for text in seen.said if "ERR_CONNECTION_REFUSED" not in text]
+        seen.close()
+
+
+def test_one_button_makes_the_full_run_the_report_and_the_exports(browser: Any, tmp_path: Path) -> None:
+    truth = make_folder(tmp_path / "photos", 36)
+    save_weights(tmp_path / "weights.safetensors")
+    settings = [
+        *(f"network.encoder={NAME}", f"network.weights={tmp_path / 'weights.safetensors'}", f"data.image_size={SIDE}"),
+        *(
+            "network.components=8",
+            "network.hidden=16",
+            "tensorboard=false",
+            "epochs=3",
+            "batch_size=4",
+            "run.cross_check=3",
+        ),
+    ]
+    with labeller(tmp_path / "photos", tmp_path, settings=settings) as server:
+        seen = Watched(browser, server.url)
+        for _ in range(15):
+            seen.type(truth[seen.caption()])
+        page = seen.page
+        page.click("#tab-finish")
+        page.click("#run-start")
+        page.wait_for_selector("#run-stop:not([hidden])")
+        page.wait_for_selector("#run a", timeout=120_000)
+        assert page.locator("#run-start").is_enabled()
+        links = {link.inner_text(): link.get_attribute("href") for link in page.query_selector_all("#run a")}
+        assert set(links) == {"Open the report", "Download labels.csv of all images", "Download the model"}
+        with page.expect_popup() as opened:
+            page.click("text=Open the report")
+        opened.value.wait_for_load_state()
+        assert opened.value.locator("h1").count() == 1
+        assert "labelled-1" in opened.value.content()
+        with page.expect_download() as saved:
+            page.click("text=Download labels.csv")
+        rows = list(csv.DictReader(io.StringIO(saved.value.path().read_text(encoding="utf-8-sig"))))
+        labels = {row["file"]: row["label"] for row in rows}
+        assert labels.keys() == truth.keys()
+        assert all(labels[name] == label for name, label in server.labels().items())
+        assert sum(labels[name] == label for name, label in truth.items()) >= 30
+        exported = page.locator("#run .exports code").all_inner_texts()
+        assert {Path(folder).name.removeprefix("labels-") for folder in exported} == set(LABEL_FORMATS)
+        classes = {p.name for p in (tmp_path / "runs" / "labelled-1" / "labels-folders").iterdir()}
+        assert classes <= {"red", "green", "blue"}
+        assert classes
         seen.close()

@@ -1,4 +1,4 @@
-"""The full run: `protocon train` on the labels so far, as a process of its own, with its report and its files."""
+"""The full run: `protocon train` on the labels so far, as a process of its own, with its report, files and exports."""
 
 import json
 import os
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from protocon.errors import RunError
+from protocon.errors import ProtoConError, RunError
+from protocon.export.label_formats import LABEL_FORMATS, export_labels
 
 FILES = {
     "report": ("report.html", "text/html; charset=utf-8"),
@@ -31,13 +32,18 @@ class FullRun:
         labels: file of labels.
         out: folder that holds run folders.
         options: further arguments of `protocon train`.
+        cache: folder that holds features; None: the one of `train`.
     """
 
-    def __init__(self, root: Path, labels: Path, out: Path, options: Sequence[str] = ()) -> None:
+    def __init__(
+        self, root: Path, labels: Path, out: Path, options: Sequence[str] = (), *, cache: Path | None = None
+    ) -> None:
         self.root, self.labels, self.out = root, labels, out
-        self.options = tuple(options)
+        self.options = (*options, *([] if cache is None else [f"run.cache={cache}"]))
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._after: threading.Thread | None = None
+        self._exports: dict[str, dict[str, Any]] = {}
         self._folder: Path | None = None
         self._began = 0.0
         self._asked_to_stop = False
@@ -52,7 +58,7 @@ class FullRun:
     def start(self) -> None:
         """Begin; RunError if one is under way."""
         with self._lock:
-            if self._process is not None and self._process.poll() is None:
+            if self._busy():
                 raise RunError("a run is under way already; stop it first, or wait for it")
             number = 1
             while (self.out / f"labelled-{number}").exists():
@@ -66,7 +72,11 @@ class FullRun:
                 self._process = subprocess.Popen(
                     self.command(name), stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=environment
                 )
-            self._began, self._asked_to_stop = time.monotonic(), False
+            self._began, self._asked_to_stop, self._exports = time.monotonic(), False, {}
+            self._after = threading.Thread(
+                target=self._export, args=(self._process, self._folder), name="exports", daemon=True
+            )
+            self._after.start()
 
     def stop(self) -> None:
         """End a run that is under way, as Ctrl-C does."""
@@ -79,6 +89,22 @@ class FullRun:
                 except subprocess.TimeoutExpired:
                     self._process.kill()
                     self._process.wait()
+            if self._after is not None:
+                self._after.join()
+
+    def _busy(self) -> bool:
+        return self._after is not None and self._after.is_alive()
+
+    def _export(self, process: subprocess.Popen[bytes], run: Path) -> None:
+        """Once the run has succeeded, the labels that can be taken, as other programs read them."""
+        if process.wait() != 0:
+            return
+        for name in LABEL_FORMATS:
+            try:
+                made = export_labels(run, file_format=name)
+                self._exports[name] = {"folder": made["folder"], "images": made["images"]}
+            except ProtoConError as error:  # such as: no label is sure enough
+                self._exports[name] = {"problem": str(error)}
 
     def status(self) -> dict[str, Any]:
         """For the page: none, running, done, stopped or failed; what was said last; what there is to look at."""
@@ -92,8 +118,16 @@ class FullRun:
         if code != 0:
             state = "stopped" if self._asked_to_stop else "failed"
             return {"state": state, "said": said[-12:]}
+        if self._busy():
+            return {"state": "running", "seconds": round(time.monotonic() - self._began), "said": ["writing exports"]}
         files = [name for name, (file, _) in FILES.items() if (folder / file).is_file()]
-        return {"state": "done", "folder": str(folder), "files": files, "result": self._result(folder.name)}
+        return {
+            "state": "done",
+            "folder": str(folder),
+            "files": files,
+            "exports": self._exports,
+            "result": self._result(folder.name),
+        }
 
     def file(self, name: str) -> tuple[Path, str] | None:
         """A file of the latest finished run, with its media type."""

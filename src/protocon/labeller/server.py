@@ -83,7 +83,7 @@ class Labeller:
                 self.desk.add_class(name, key=secrets.token_hex(16))
             self.sight = Sight(photos, make, image_size=size, cache=cache)
             self.worker = Worker(self.desk, self.sight)
-            self.full_run = FullRun(folder, folder / LABELS_FILE, out, settings)
+            self.full_run = FullRun(folder, folder / LABELS_FILE, out, settings, cache=cache)
             self._place = cache / f"label-{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:24]}.address"
             last = _last_address(self._place)
             self.token: str = last.get("token") or secrets.token_urlsafe(24)

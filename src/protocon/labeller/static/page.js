@@ -444,8 +444,17 @@ function runNodes(run) {
   const titles = { report: "Open the report", labels: "Download labels.csv of all images", model: "Download the model" };
   const links = run.files.map((name) => el("li", {}, el("a", { href: `run/${name}?token=${encodeURIComponent(TOKEN)}`, target: "_blank", rel: "noreferrer" }, titles[name])));
   const checked = run.result.cross_check;
-  return [el("p", {}, "Done: ", el("code", {}, run.folder)), el("ul", {}, ...links),
+  return [el("p", {}, "Done: ", el("code", {}, run.folder)), el("ul", {}, ...links), ...exportNodes(run.exports),
     checked ? el("p", { class: "hint" }, `Of ${checked.held_out} labels that were held out in turn, ${checked.found} were found again.`) : null].filter(Boolean);
+}
+
+function exportNodes(exports) {
+  const made = Object.entries(exports).filter(([, one]) => one.folder);
+  const problem = Object.values(exports).find((one) => one.problem)?.problem;
+  const titles = { folders: "One folder per class", huggingface: "Hugging Face", "label-studio": "Label Studio", fiftyone: "FiftyOne" };
+  if (!made.length) return problem ? [el("p", { class: "hint" }, `No exports: ${problem}`)] : [];
+  return [el("p", {}, `Exports of the ${made[0][1].images.toLocaleString()} labels that can be taken as they are:`),
+    el("ul", { class: "exports" }, ...made.map(([name, one]) => el("li", {}, `${titles[name] ?? name}: `, el("code", {}, one.folder))))];
 }
 
 async function poll() {
