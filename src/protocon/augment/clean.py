@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -18,6 +19,9 @@ class _Clean:
 
     Its name is part of the key under which features are cached.
     """
+
+    fixed: ClassVar[bool] = True
+    """There are no draws: the same image always looks the same."""
 
     def __call__(self, images: Tensor, keys: Tensor) -> Tensor:
         return CentreView(images.shape[-1])(images, keys)

@@ -1,11 +1,9 @@
 """A run of the engine that leaves no files behind."""
 
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -37,6 +35,8 @@ class Fitted:
 def train_on(config: RunConfig, bundle: DataBundle, console: Console) -> Fitted:
     """Train as the command line does, without checkpoints, logs or a run folder.
 
+    Features of a frozen encoder are kept in the cache that the commands use too.
+
     Args:
         config: settings, `auto` allowed.
         bundle: the data.
@@ -44,11 +44,7 @@ def train_on(config: RunConfig, bundle: DataBundle, console: Console) -> Fitted:
     """
     started = time.monotonic()
     config = config.model_copy(update={"run": config.run.model_copy(update={"cross_check": 0})})
-    with ExitStack() as stack:
-        stack.enter_context(_torch_left_alone())
-        if config.network.frozen and config.run.cache is None:
-            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="protocon-")))
-            config = config.model_copy(update={"run": config.run.model_copy(update={"cache": scratch})})
+    with _torch_left_alone():
         fabric = build_fabric(config)
         settled = within_budget(config, settle(config, bundle), fabric, console, started=started)
         session = build(settled, encode(settled, console, fabric.device))

@@ -1,11 +1,12 @@
 """Features of every view of every image, from the cache or computed once."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -14,10 +15,11 @@ from torch import Tensor, nn
 from protocon.base.draws import fold
 from protocon.data.imageset import ImageSet
 from protocon.errors import ConfigError
-from protocon.features.feature_table import FeatureTable
+from protocon.features.feature_table import FeatureTable, TableFacts
 from protocon.features.fold import fold_norms
-from protocon.features.key import describe, features_key, images_digest, module_digest
+from protocon.features.key import describe, encoder_key, features_key, images_digest, module_digest
 from protocon.features.onnx_forward import ENGINE, onnx_forward
+from protocon.features.shared_rows import Found, SharedRows, pixel_digests
 
 _PURPOSE = 301  # what these draws are for, so that no other key of the same seed is among them
 _BATCH = 16
@@ -78,7 +80,13 @@ class FrozenEncoder:
 
 
 def feature_table(
-    images: ImageSet, encoder: FrozenEncoder, views: Sequence[View], *, seed: int, cache: Path
+    images: ImageSet,
+    encoder: FrozenEncoder,
+    views: Sequence[View],
+    *,
+    seed: int,
+    cache: Path,
+    precision: Literal["half", "full"] | None = None,
 ) -> FeatureTable:
     """Where the features of these views of these images are kept, filled or not.
 
@@ -91,17 +99,22 @@ def feature_table(
         views: of every image, V of them.
         seed: of the views' draws.
         cache: folder of all tables.
+        precision: in which a single view is kept too.
     """
-    dtype = np.dtype(np.float32 if len(views) == 1 else np.float16)
+    full = len(views) == 1 if precision is None else precision == "full"
+    dtype = np.dtype(np.float32 if full else np.float16)
+    described, weights = [describe(view) for view in views], encoder.digest()
     key = features_key(
         images=images_digest(images),
         encoder=encoder.name,
-        weights=encoder.digest(),
-        views=[describe(view) for view in views],
+        weights=weights,
+        views=described,
         seed=seed,
         dtype=dtype.name,
     )
-    return FeatureTable(cache / f"features-{key}", shape=(len(images), len(views), encoder.features), dtype=dtype)
+    facts = TableFacts(encoder_key(encoder.name, weights), tuple(described))
+    shape = (len(images), len(views), encoder.features)
+    return FeatureTable(cache / f"features-{key}", shape=shape, dtype=dtype, facts=facts)
 
 
 def fill(
@@ -115,7 +128,7 @@ def fill(
     done: Callable[[int], None] = lambda _: None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Compute chunks of a table.
+    """Compute chunks of a table. Rows that other tables of the cache hold already are taken from there.
 
     A chunk is computed in the same batches whatever came before it, so that an interrupted computation and an
     uninterrupted one leave the same bits.
@@ -132,33 +145,92 @@ def fill(
     """
     if not chunks:
         return
-    device = encoder.mean.device
-    forward, lanes = encoder.fastest(images.shape)
+    shared = SharedRows(table, [column for column, view in enumerate(views) if getattr(view, "fixed", False)])
 
-    def compute(pixels: Tensor, keys: Tensor) -> np.ndarray:
-        """Features (n, V, D) of a batch."""
-        batch = pixels.to(device)
-        found = [forward(view(batch, fold(keys, column).to(device))) for column, view in enumerate(views)]
-        return torch.stack(found, dim=1).cpu().numpy()
-
-    def read(number: int) -> tuple[Tensor, Tensor]:
-        """Pixels and keys of a chunk."""
+    def read(number: int) -> _Chunk:
         rows = table.rows(number)
         positions = np.arange(rows.start, rows.stop)
-        return images.read(positions), fold(fold(seed, _PURPOSE), torch.from_numpy(positions))
+        pixels = images.read(positions)
+        return _Chunk(pixels, fold(fold(seed, _PURPOSE), torch.from_numpy(positions)), pixel_digests(pixels))
 
-    with _one_thread_each(lanes) as pool, ThreadPoolExecutor(1) as reader:
+    with _Lanes(encoder, images.shape, views) as lanes, ThreadPoolExecutor(1) as reader:
         coming = reader.submit(read, chunks[0])
         for number, following in zip_longest(chunks, chunks[1:]):
-            pixels, keys = coming.result()
+            chunk = coming.result()
             if following is not None:  # decoded while the encoder is at work
                 coming = reader.submit(read, following)
             parts = []
-            for part in pool.map(compute, torch.split(pixels, _BATCH), torch.split(keys, _BATCH)):
+            for part in lanes.compute(chunk, shared.find(chunk.digests)):
                 parts.append(part)
                 progress(len(part))
-            table.write(number, _narrowed(np.concatenate(parts), table.dtype, encoder.name))
-            done(len(pixels))
+            table.write(number, _narrowed(np.concatenate(parts), table.dtype, encoder.name), chunk.digests)
+            done(len(chunk.pixels))
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Images that are computed and written together."""
+
+    pixels: Tensor
+    keys: Tensor
+    """Of each image's draws."""
+    digests: list[str]
+
+
+class _Lanes(AbstractContextManager["_Lanes"]):
+    """The encoder at work, in as many threads as may use it at once. It is made ready when the first image needs it.
+
+    Args:
+        encoder: on its device.
+        shape: of an image.
+        views: of each image.
+    """
+
+    def __init__(self, encoder: FrozenEncoder, shape: tuple[int, ...], views: Sequence[View]) -> None:
+        self._encoder = encoder
+        self._shape = shape
+        self._views = views
+        self._stack = ExitStack()
+        self._ready: tuple[Callable[[Tensor], Tensor], ThreadPoolExecutor] | None = None
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def compute(self, chunk: _Chunk, known: Mapping[int, Found]) -> Iterator[np.ndarray]:
+        """Features (n, V, D) of a chunk, batch by batch.
+
+        Args:
+            chunk: the images.
+            known: features that need not be computed, by the position of the view.
+        """
+        if len(known) == len(self._views) and all(found.known.all() for found in known.values()):
+            yield np.stack([known[column].rows for column in range(len(self._views))], axis=1)
+            return
+        if self._ready is None:
+            forward, lanes = self._encoder.fastest(self._shape)
+            self._ready = forward, self._stack.enter_context(_one_thread_each(lanes))
+        forward, pool = self._ready
+        starts = range(0, len(chunk.pixels), _BATCH)
+        yield from pool.map(lambda start: self._batch(forward, chunk, known, slice(start, start + _BATCH)), starts)
+
+    def _batch(
+        self, forward: Callable[[Tensor], Tensor], chunk: _Chunk, known: Mapping[int, Found], part: slice
+    ) -> np.ndarray:
+        device = self._encoder.mean.device
+        pixels, keys = chunk.pixels[part].to(device), chunk.keys[part]
+        columns = []
+        for column, view in enumerate(self._views):
+            drawn = fold(keys, column).to(device)
+            found = known.get(column)
+            if found is None or not found.known[part].any():
+                columns.append(forward(view(pixels, drawn)).cpu().numpy())
+                continue
+            rows = found.rows[part].copy()
+            wanted = torch.from_numpy(~found.known[part])
+            if wanted.any():
+                rows[wanted.numpy()] = forward(view(pixels[wanted], drawn[wanted])).cpu().numpy()
+            columns.append(rows)
+        return np.stack(columns, axis=1)
 
 
 @contextmanager

@@ -1,15 +1,19 @@
 """A table of features on disk that is filled in chunks and knows which of them are complete.
 
-Two files in a folder of its own: `features.npy`, which can be mapped into memory, and `chunks.jsonl`, a line
-with a digest for each chunk that was written. A chunk counts only if its bytes still have that digest, so an
-interrupted run, a flipped byte and a truncated file have the same effect: the missing chunks are computed again.
+Three files in a folder of its own: `features.npy`, which can be mapped into memory; `chunks.jsonl`, a line for each
+chunk that was written, with its digest and those of its images; and `about.json`, which says of which encoder and views
+the features are, so that other tables can take rows from this one. A chunk counts only if its bytes still have that
+digest, so an interrupted run, a flipped byte and a truncated file have the same effect: the missing chunks are computed
+again.
 """
 
 import errno
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +22,29 @@ from torch import Tensor
 
 from protocon.errors import DataError
 
+ABOUT = "about.json"
 CHUNK = 256
 """Images per chunk: the most that is lost when a computation is interrupted."""
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """What a row depends on besides its image."""
+
+    encoder: str
+    """Hash of the encoder's name, weights and normalisation."""
+    views: tuple[str, ...]
+    """Each view with its settings."""
+
+
+@dataclass(frozen=True)
+class ChunkRecord:
+    """A chunk that was written."""
+
+    sha256: str
+    """Of its bytes."""
+    images: tuple[str, ...]
+    """A digest of each image's pixels; empty in tables of older versions."""
 
 
 class FeatureTable:
@@ -30,13 +55,23 @@ class FeatureTable:
         shape: (N, V, D).
         dtype: of the numbers.
         chunk: rows that are written and checked together.
+        facts: what its rows depend on; without them, no other table takes rows from this one.
     """
 
-    def __init__(self, folder: Path, *, shape: tuple[int, int, int], dtype: np.dtype, chunk: int = CHUNK) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        shape: tuple[int, int, int],
+        dtype: np.dtype,
+        chunk: int = CHUNK,
+        facts: TableFacts | None = None,
+    ) -> None:
         self.folder = folder
         self.shape = shape
         self.dtype = dtype
         self.chunk = chunk
+        self.facts = facts
         self.file = folder / "features.npy"
         self.log = folder / "chunks.jsonl"
 
@@ -60,10 +95,16 @@ class FeatureTable:
         if values is None:
             return list(range(self.chunks))
         digests = self._digests()
-        return [n for n in range(self.chunks) if digests.get(n) != _digest(values[self.rows(n)])]
+        return [n for n in range(self.chunks) if digests.get(n) != chunk_digest(values[self.rows(n)])]
 
-    def write(self, number: int, features: np.ndarray) -> None:
-        """Store a chunk; it is on disk before the log records it."""
+    def write(self, number: int, features: np.ndarray, images: Sequence[str] = ()) -> None:
+        """Store a chunk; it is on disk before the log records it.
+
+        Args:
+            number: which chunk.
+            features: of its images.
+            images: a digest of each image's pixels, so that other tables can find its row.
+        """
         rows = self.rows(number)
         expected = (rows.stop - rows.start, *self.shape[1:])
         if features.shape != expected or features.dtype != self.dtype:
@@ -77,7 +118,12 @@ class FeatureTable:
                 os.fsync(file.fileno())
             with self.log.open("a", encoding="utf-8") as log:
                 # A newline first: the last line may have been cut short.
-                log.write("\n" + json.dumps({"chunk": number, "sha256": _digest(features)}))
+                line = {
+                    "chunk": number,
+                    "sha256": chunk_digest(features),
+                    **({"images": list(images)} if images else {}),
+                }
+                log.write("\n" + json.dumps(line))
                 log.flush()
                 os.fsync(log.fileno())
         except OSError as error:
@@ -98,7 +144,11 @@ class FeatureTable:
         return values if values.shape == self.shape and values.dtype == self.dtype else None
 
     def _digests(self) -> dict[int, str]:
-        found: dict[int, str] = {}
+        return {number: record.sha256 for number, record in self.recorded().items()}
+
+    def recorded(self) -> dict[int, ChunkRecord]:
+        """What the log says of each chunk; the latest line counts."""
+        found: dict[int, ChunkRecord] = {}
         try:
             lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
@@ -106,8 +156,8 @@ class FeatureTable:
         for line in lines:
             try:
                 row = json.loads(line)
-                found[int(row["chunk"])] = str(row["sha256"])
-            except (ValueError, KeyError, TypeError):
+                found[int(row["chunk"])] = ChunkRecord(str(row["sha256"]), tuple(map(str, row.get("images", ()))))
+            except (ValueError, KeyError, TypeError, AttributeError):
                 continue  # cut short, or damaged: its chunk is made again
         return found
 
@@ -123,6 +173,7 @@ class FeatureTable:
             aside = self.file.with_name(f".{self.file.name}.{os.getpid()}")
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
+                self._describe()
                 values = np.lib.format.open_memmap(aside, mode="w+", dtype=self.dtype, shape=self.shape)
                 aside.replace(self.file)
             except OSError as error:
@@ -130,6 +181,13 @@ class FeatureTable:
                     aside.unlink()
                 raise self._unwritable(error) from error
         return int(values.offset)
+
+    def _describe(self) -> None:
+        if self.facts is not None:
+            about = {"encoder": self.facts.encoder, "views": self.facts.views, "shape": self.shape}
+            aside = self.folder / f".{ABOUT}.{os.getpid()}"
+            aside.write_text(json.dumps({**about, "dtype": self.dtype.name}), encoding="utf-8")
+            aside.replace(self.folder / ABOUT)
 
     def _unwritable(self, error: OSError) -> DataError:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -140,5 +198,6 @@ class FeatureTable:
         )
 
 
-def _digest(values: np.ndarray) -> str:
+def chunk_digest(values: np.ndarray) -> str:
+    """Hash of the bytes of a chunk."""
     return hashlib.sha256(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data).hexdigest()

@@ -88,6 +88,16 @@ def features_key(*, images: str, encoder: str, weights: str, views: list[str], s
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
+def encoder_key(encoder: str, weights: str) -> str:
+    """Hash of what a single view of a single image depends on besides both.
+
+    Args:
+        encoder: its name.
+        weights: its digest, with what normalises its input.
+    """
+    return hashlib.sha256(json.dumps([_VERSION, encoder, weights]).encode()).hexdigest()
+
+
 def default_cache() -> Path:
     """The user's cache folder for this package, where the system keeps such folders."""
     if sys.platform == "win32":

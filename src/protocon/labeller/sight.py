@@ -141,7 +141,8 @@ class Sight:
 
     def _segment(self, files: Sequence[FileEntry], numbers: Sequence[int], encoder: FrozenEncoder) -> Segment:
         images = Readable(FolderStore(self.photos.root), files, image_size=self.image_size)
-        table = feature_table(images, encoder, [CLEAN], seed=0, cache=self.cache)
+        # In half precision, as `train` and `pick` keep their views: what they have is not computed again, nor is this.
+        table = feature_table(images, encoder, [CLEAN], seed=0, cache=self.cache, precision="half")
         own = encoder.parts[0] if encoder.parts else encoder.features
         return Segment(np.array(numbers, dtype=np.int64), images, table, own)
 

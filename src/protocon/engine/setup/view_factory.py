@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -24,6 +25,9 @@ View = Callable[[Tensor, Tensor], Tensor]
 @dataclass(frozen=True)
 class _Mirrored:
     """Whole images, left and right exchanged."""
+
+    fixed: ClassVar[bool] = True
+    """There are no draws."""
 
     def __call__(self, images: Tensor, keys: Tensor) -> Tensor:
         return CLEAN(images, keys).flip(-1)
