@@ -89,37 +89,50 @@ def measure(pool: Pool, pipeline: Judge, rule: str, per_class: int) -> Cell:
     )
 
 
-def run_folder(
-    name: str, rules: Sequence[str], budgets: Sequence[int], seeds: int, *, data: Path, work: Path, results: Path
-) -> list[Cell]:
-    """All cells of a folder; those that the file of results has are not measured again.
+class Cells:
+    """All cells of some folders: those that files of results have are not measured again.
 
     Args:
-        name: of the folder.
-        rules: by name.
-        budgets: labels, in multiples of the number of classes.
-        seeds: how many.
         data: holds the suite's archives.
-        work: takes images and features.
-        results: file of cells.
+        work: takes images, features and results.
+        name: of the comparison.
     """
-    torch.set_num_threads(1)
-    results.parent.mkdir(parents=True, exist_ok=True)
-    found = {cell.key: cell for cell in read_cells(results)}
-    wanted = [(name, rule, budget, seed) for seed in range(seeds) for budget in budgets for rule in rules]
-    pipeline: Pipeline | None = None
-    pool: Pool | None = None
-    for key in wanted:
-        if key in found:
-            continue
-        pipeline = pipeline or Pipeline(SuiteFolder(name, data=data, work=work))
-        if pool is None or pool.seed != key[3]:
-            pool = Pool(Folder(name, *pipeline.clean()), key[3])
-        cell = found[key] = measure(pool, pipeline, key[1], key[2])
-        with results.open("a", encoding="utf-8") as file:
-            file.write("\n" + json.dumps(asdict(cell)))
-        print(f"{name} {cell.rule} {cell.per_class}C seed {cell.seed}: {100 * cell.accuracy:.1f} %", flush=True)
-    return [found[key] for key in wanted]
+
+    def __init__(self, data: Path, work: Path, name: str) -> None:
+        torch.set_num_threads(1)
+        self.data, self.work, self.results = data, work, work / name
+        self.results.mkdir(parents=True, exist_ok=True)
+        self._found: dict[str, dict[tuple[str, str, int, int], Cell]] = {}
+        self._pipelines: dict[str, Pipeline] = {}
+
+    def get(self, folder: str, rules: Sequence[str], budgets: Sequence[int], seed: int) -> list[Cell]:
+        """Cells of a folder and a seed.
+
+        Args:
+            folder: its name.
+            rules: by name.
+            budgets: labels, in multiples of the number of classes.
+            seed: draws the images.
+        """
+        results = self.results / f"{folder}.jsonl"
+        found = self._found.setdefault(folder, {cell.key: cell for cell in read_cells(results)})
+        wanted = [(folder, rule, budget, seed) for budget in budgets for rule in rules]
+        pool: Pool | None = None
+        for key in wanted:
+            if key in found:
+                continue
+            pipeline = self._pipeline(folder)
+            pool = pool or Pool(Folder(folder, *pipeline.clean()), seed)
+            cell = found[key] = measure(pool, pipeline, key[1], key[2])
+            with results.open("a", encoding="utf-8") as file:
+                file.write("\n" + json.dumps(asdict(cell)))
+            print(f"{folder} {cell.rule} {cell.per_class}C seed {seed}: {100 * cell.accuracy:.1f} %", flush=True)
+        return [found[key] for key in wanted]
+
+    def _pipeline(self, folder: str) -> Pipeline:
+        if folder not in self._pipelines:
+            self._pipelines[folder] = Pipeline(SuiteFolder(folder, data=self.data, work=self.work))
+        return self._pipelines[folder]
 
 
 def read_cells(file: Path) -> list[Cell]:
@@ -200,11 +213,9 @@ def main() -> None:
     asked = parser.parse_args()
     folders = asked.folders.split(",") if asked.folders else HALVES[asked.half]
     budgets, rules = [int(text) for text in asked.per_class.split(",")], asked.rules.split(";")
-    work = asked.work.resolve()
-    cells: list[Cell] = []
-    for name in folders:
-        results = work / asked.name / f"{name}.jsonl"
-        cells += run_folder(name, rules, budgets, asked.seeds, data=asked.data.resolve(), work=work, results=results)
+    measured = Cells(asked.data.resolve(), asked.work.resolve(), asked.name)
+    # Draw by draw, so that what is there after an interruption is all folders of the first draws.
+    cells = [c for seed in range(asked.seeds) for folder in folders for c in measured.get(folder, rules, budgets, seed)]
     print(tables(cells))
     if asked.json is not None:
         lines = ",\n".join(json.dumps(asdict(cell)) for cell in cells)

@@ -12,7 +12,8 @@ from protocon.picking.fast_model import FastModel
 from protocon.picking.picker import DIMENSIONS, Picker
 
 POOL = 0.9
-ROUNDS = 3
+ROUNDS = (0.5, 0.25, 0.25)
+"""Shares of the labels that each round picks: a first round that sees little of the folder would mislead the others."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,8 @@ def coverage(pool: Pool, count: int) -> np.ndarray:
 def coverage_in_rounds(pool: Pool, count: int) -> np.ndarray:
     """`protocon pick` three times, with the labels of the rounds before."""
     chosen: list[int] = []
-    for turn in range(ROUNDS):
-        size = count // ROUNDS + (turn < count % ROUNDS)
+    for until in np.round(np.cumsum(ROUNDS) * count).astype(int):
+        size = int(until) - len(chosen)
         if not chosen:
             chosen += [pick.index for pick in pool.picker.next(size)]
             continue

@@ -7,6 +7,7 @@ import pytest
 
 from protocon.errors import DataError
 from protocon.picking.coverage import Coverage
+from protocon.picking.demand import rarity
 from protocon.picking.fast_model import FastModel
 from protocon.picking.picker import Pick, Picker
 from tests.picking.blobs import blobs
@@ -113,6 +114,22 @@ def test_disagreement_with_the_nearest_label_draws_picks() -> None:
 
     assert len(picked(wrong)) > len(picked(sure))
     assert all("disagree" in pick.reason for pick in picked(wrong))
+
+
+def test_rare_classes_draw_picks(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, groups = blobs((150, 150, 30), spread=0.9)
+    chosen = [int(np.flatnonzero(groups == group)[0]) for group in range(3)]
+    probs = 0.02 + 0.94 * np.eye(3)[groups]
+    rare = rarity(probs)
+    assert rare.mean() == pytest.approx(1)
+    assert rare[groups == 2].min() > 2 * rare[groups < 2].max()
+
+    def picked() -> int:
+        return sum(groups[pick.index] == 2 for pick in Picker(features).next(20, labelled(groups, chosen), probs))
+
+    often = picked()
+    monkeypatch.setattr("protocon.picking.demand.RARITY", 0.0)
+    assert often > picked()
 
 
 def test_what_labels_stand_for_sums_to_all_and_gives_the_class_frequencies() -> None:

@@ -1,4 +1,4 @@
-"""How much each image asks for a label near it, once there are labels: the unsure ones ask most."""
+"""How much each image asks for a label near it, once there are labels: the unsure and those of rare classes most."""
 
 import numpy as np
 
@@ -8,6 +8,8 @@ DOUBT = 0.35
 """What is added where the model is wholly unsure."""
 DISAGREEMENT = 0.15
 """What is added where the model and the nearest label disagree."""
+RARITY = 0.5
+"""Power of how rare an image's likely classes are: 0 ignores it, 1 makes all classes demand the same in total."""
 
 
 def margins(probs: np.ndarray) -> np.ndarray:
@@ -19,8 +21,22 @@ def margins(probs: np.ndarray) -> np.ndarray:
     return margin
 
 
+def rarity(probs: np.ndarray) -> np.ndarray:
+    """How rare the likely classes of each image are, (N,): 1 on average, less for the most frequent classes.
+
+    A label of a frequent class says again what others have said; one of a rare class may be its second.
+
+    Args:
+        probs: of the model, (N, C).
+    """
+    frequencies = probs.mean(axis=0, dtype=np.float64)
+    present = np.count_nonzero(frequencies)
+    inverse = 1.0 / np.maximum(frequencies, 1.0 / len(probs))
+    return np.asarray(probs @ inverse / max(present, 1), dtype=np.float32)
+
+
 def demand(probs: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
-    """What each image demands, (N,) between `FLOOR` and 1.
+    """What each image demands, (N,): by doubt and disagreement between `FLOOR` and 1, times the root of its rarity.
 
     Mild on purpose: picks that follow the model's doubt alone are worse than picks that ignore it, for few labels make
     a model that is unsure in the wrong places.
@@ -30,4 +46,5 @@ def demand(probs: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
         neighbours: class of the labelled image nearest to each, (N,).
     """
     apart = probs.argmax(axis=1) != neighbours
-    return np.asarray(FLOOR + DOUBT * (1.0 - margins(probs)) + DISAGREEMENT * apart, dtype=np.float32)
+    doubt = FLOOR + DOUBT * (1.0 - margins(probs)) + DISAGREEMENT * apart
+    return np.asarray(doubt * rarity(probs) ** RARITY, dtype=np.float32)
