@@ -24,6 +24,8 @@ class Folder:
     train: np.ndarray
     """(N, D), of the clean images."""
     labels: np.ndarray
+    parts: tuple[int, ...] | None = None
+    """Lengths of the encoder's own features and of its pooled blocks."""
 
     @property
     def classes(self) -> int:
@@ -42,7 +44,7 @@ class Pool:
         self.features, self.truth = folder.train[kept], folder.labels[kept]
         self.points = feature_space(self.features, DIMENSIONS)(self.features)
         self.units = unit_rows(self.points)
-        self.model = FastModel(self.features)
+        self.model = FastModel(self.features, parts=folder.parts)
         self.picker = Picker(self.features, seed=seed)
 
     def labels(self, chosen: Sequence[int] | np.ndarray) -> np.ndarray:

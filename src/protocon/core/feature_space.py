@@ -1,24 +1,59 @@
 """Features of a frozen encoder as points among which distances mean something.
 
 An encoder's pooled activations are positive with long tails: a few large ones decide every distance. Their signed
-roots on the unit sphere, in a few principal components, put images of one class nearer to each other.
+roots on the unit sphere, in a few principal components, put images of one class nearer to each other. Features of
+several layers are scaled one by one, as the heads' own space does it, so that the widest does not drown the others.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh
 
 _TINY = 1e-12
+_LEAST_SPREAD = 1e-6
+BLOCK_WEIGHT = 0.4
+"""Length of a pooled block's part; the encoder's own features have 1."""
 _BLOCK = 4096
 MOST = 20_000
 """Rows that directions are learnt from; of more, so many spread evenly."""
 
 
 @dataclass(frozen=True)
+class Scaling:
+    """Features of one or several layers, each part at a length of its own."""
+
+    parts: tuple[int, ...]
+    """Lengths of the parts: the encoder's own features first, then pooled blocks."""
+    shift: np.ndarray
+    """(D,)."""
+    scale: np.ndarray
+    """(D,)."""
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        """Scaled features (n, D), float32.
+
+        Of one part, normalised roots. Of several, those of the first are centred and at length 1 again; the others,
+        whose channels differ in scale, are standardised before, and their roots have length `BLOCK_WEIGHT`.
+        """
+        rows = np.asarray(features, dtype=np.float32)
+        if len(self.parts) == 1:
+            return root_normalised(rows)
+        first = self.parts[0]
+        own = root_normalised(rows[:, :first]) - self.shift[:first]
+        done = [own / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), _TINY)]
+        for start, width in zip(np.cumsum(self.parts)[:-1], self.parts[1:], strict=True):
+            part = slice(int(start), int(start) + width)
+            done.append(BLOCK_WEIGHT * root_normalised((rows[:, part] - self.shift[part]) / self.scale[part]))
+        return np.concatenate(done, axis=1)
+
+
+@dataclass(frozen=True)
 class FeatureSpace:
     """Root-normalised features ↦ principal components whose mean variance is 1."""
 
+    scaling: Scaling
     mean: np.ndarray
     """(D,)."""
     matrix: np.ndarray
@@ -29,7 +64,7 @@ class FeatureSpace:
         points = np.empty((len(features), self.matrix.shape[1]), dtype=np.float32)
         for start in range(0, len(features), _BLOCK):
             part = slice(start, start + _BLOCK)
-            points[part] = (root_normalised(features[part]) - self.mean) @ self.matrix
+            points[part] = (self.scaling(features[part]) - self.mean) @ self.matrix
         return points
 
 
@@ -42,7 +77,18 @@ def root_normalised(features: np.ndarray) -> np.ndarray:
     return result
 
 
-def feature_space(features: np.ndarray, dimensions: int) -> FeatureSpace:
+def _scaling(rows: np.ndarray, parts: Sequence[int] | None) -> Scaling:
+    widths = tuple(parts) if parts else (rows.shape[1],)
+    shift, scale = np.zeros(rows.shape[1], dtype=np.float32), np.ones(rows.shape[1], dtype=np.float32)
+    if len(widths) > 1:
+        first = widths[0]
+        shift[:first] = root_normalised(rows[:, :first]).mean(axis=0, dtype=np.float64)
+        shift[first:] = rows[:, first:].mean(axis=0, dtype=np.float64)
+        scale[first:] = np.maximum(rows[:, first:].std(axis=0, dtype=np.float64), _LEAST_SPREAD)
+    return Scaling(widths, shift, scale)
+
+
+def feature_space(features: np.ndarray, dimensions: int, parts: Sequence[int] | None = None) -> FeatureSpace:
     """The directions in which root-normalised features vary most, all scaled alike.
 
     One scale for all components: their different spreads tell what matters, and whitening would hide it.
@@ -52,9 +98,11 @@ def feature_space(features: np.ndarray, dimensions: int) -> FeatureSpace:
     Args:
         features: (N, D).
         dimensions: d; fewer where N − 1 or D is smaller, at least 1.
+        parts: lengths of the encoder's own features and of its pooled blocks; None: all are of one kind.
     """
     chosen = np.unique(np.linspace(0, len(features) - 1, min(len(features), MOST)).astype(np.int64))
-    rows = root_normalised(features[chosen])
+    scaling = _scaling(np.asarray(features[chosen], dtype=np.float32), parts)
+    rows = scaling(features[chosen])
     mean = rows.mean(axis=0, dtype=np.float64)
     centred = rows - mean.astype(np.float32)
     count, width = centred.shape
@@ -65,4 +113,4 @@ def feature_space(features: np.ndarray, dimensions: int) -> FeatureSpace:
     largest = np.abs(vectors).argmax(axis=0)
     vectors = vectors * np.where(vectors[largest, np.arange(kept)] < 0, -1.0, 1.0)
     scale = np.sqrt(max(float(values.mean()), _TINY))
-    return FeatureSpace(mean.astype(np.float32), (vectors / scale).astype(np.float32))
+    return FeatureSpace(scaling, mean.astype(np.float32), (vectors / scale).astype(np.float32))

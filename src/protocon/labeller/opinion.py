@@ -8,7 +8,7 @@ import numpy as np
 from protocon.labeller.audit_stream import Audit
 from protocon.labeller.second_thoughts import doubted_labels
 from protocon.picking.fast_model import FastModel
-from protocon.picking.picker import Pick, Picker
+from protocon.picking.picker import Pick, Picker, joined
 
 _PICKS = 24
 _APART = 8
@@ -72,6 +72,8 @@ class Thinker:
 
     numbers: list[np.ndarray] = field(default_factory=list)
     features: list[np.ndarray] = field(default_factory=list)
+    parts: tuple[int, ...] | None = None
+    """Lengths of the encoder's own features and of its pooled blocks; None: all are of one kind."""
     picker: Picker | None = None
     model: FastModel | None = None
     _prepared: int = 0
@@ -92,11 +94,11 @@ class Thinker:
 
     def prepare(self) -> np.ndarray:
         """Take in all features; returns the image number of each row."""
-        numbers, features = np.concatenate(self.numbers), np.concatenate(self.features)
+        numbers, features = np.concatenate(self.numbers), joined(self.features)
         self.numbers, self.features = [numbers], [features]
         self.picker = Picker(features)
         self.picker.prepare()
-        self.model = FastModel(features) if len(features) > 1 else None
+        self.model = FastModel(features, parts=self.parts) if len(features) > 1 else None
         self._prepared = len(numbers)
         self._earlier = []
         return numbers

@@ -153,6 +153,7 @@ class Worker:
         began = time.perf_counter()
         thinker = self.desk.thinker
         if thinker.behind(finished=self._finished()):
+            thinker.parts = self.sight.parts
             self._numbers = thinker.prepare()
         known = self.desk.known(self._numbers)
         self.desk.opinion = thinker.think(self._numbers, known)

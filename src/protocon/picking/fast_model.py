@@ -1,5 +1,6 @@
 """A classifier on cached features that is trained again after every few answers: tenths of a second, no draws."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +13,9 @@ from protocon.core.softmax_regression import LinearClassifier, softmax, softmax_
 from protocon.errors import DataError
 
 DIMENSIONS = 128
-NEIGHBOURS = 20
-GRAPH_DIMENSIONS = 64
-"""Neighbours are looked for in the first components: later ones are noise to them."""
+NEIGHBOURS = 15
 SETTINGS = MixtureSettings(
-    likelihood=0.1, rounds=8, inner=3, shrinkage=0.3, label_weight=5.0, covariance="full", uniform=0.0
+    likelihood=0.25, rounds=8, inner=3, shrinkage=0.3, label_weight=5.0, covariance="full", uniform=0.0
 )
 
 
@@ -38,14 +37,17 @@ class FastModel:
     Args:
         features: (N, D), one row per image.
         settings: of the mixture.
+        parts: lengths of the encoder's own features and of its pooled blocks; None: all are of one kind.
     """
 
-    def __init__(self, features: np.ndarray, settings: MixtureSettings | None = None) -> None:
+    def __init__(
+        self, features: np.ndarray, settings: MixtureSettings | None = None, *, parts: Sequence[int] | None = None
+    ) -> None:
         features = checked_features(features)
         self.settings = settings or SETTINGS
-        self.space: FeatureSpace = feature_space(features, DIMENSIONS)
+        self.space: FeatureSpace = feature_space(features, DIMENSIONS, parts)
         self.points = self.space(features)
-        self.units = unit_rows(self.points[:, :GRAPH_DIMENSIONS])
+        self.units = unit_rows(self.points)
         found, cosines = neighbours(self.units, NEIGHBOURS)
         self.graph: sparse.csr_matrix = neighbour_graph(found, cosines)
 
@@ -77,7 +79,7 @@ class FastModel:
         if linear is None or mixture is None:
             probs[:, present] = 1.0
             return probs
-        near, cosines = nearest(unit_rows(points[:, :GRAPH_DIMENSIONS]), self.units, NEIGHBOURS)
+        near, cosines = nearest(unit_rows(points), self.units, NEIGHBOURS)
         weights = np.maximum(cosines, 0.0)
         weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
         say = np.einsum("nk,nkc->nc", weights, mixture.probs[near])
@@ -106,7 +108,9 @@ class FastModel:
         within = np.full(len(labels), -1)
         within[known] = compact
         targets = np.eye(len(present), dtype=np.float32)[compact]
-        linear = softmax_regression(self.points[known], targets, penalty=1.0 / len(known))
+        # Labels are unequal in number: every class counts the same.
+        weights = 1.0 / targets.sum(axis=0)[compact]
+        linear = softmax_regression(self.points[known], targets, penalty=1.0 / len(known), weights=weights)
         anchor = _log_probs(linear, self.points)
         given = np.ones(len(present)) if prior is None else np.asarray(prior, dtype=np.float64)[present]
         given = np.maximum(given, 1e-6) / np.maximum(given, 1e-6).sum()

@@ -23,6 +23,8 @@ class Encoded:
     images: ImageSet
     features: np.ndarray
     """(N, D) float32."""
+    parts: tuple[int, ...]
+    """Lengths of the encoder's own features and of its pooled blocks."""
     warnings: tuple[str, ...]
     """What a user should know of the files, one line each."""
 
@@ -46,4 +48,5 @@ def encode_folder(config: RunConfig, console: Console) -> Encoded:
     )
     report = bundle.files
     skipped = [] if report is None else [f"{s.path} is not used: {s.reason}" for s in report.skipped]
-    return Encoded(images, views.clean(most=len(views)).numpy(), (*(report.warnings if report else ()), *skipped))
+    clean = views.clean(most=len(views)).numpy()
+    return Encoded(images, clean, tuple(encoder.parts), (*(report.warnings if report else ()), *skipped))

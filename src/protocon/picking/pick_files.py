@@ -43,7 +43,7 @@ def pick_files(config: RunConfig, n: int, *, out: Path | None, seed: int, consol
         check_free(out / TABLE)
     encoded = encode_folder(config, console)
     images = encoded.images
-    picks = choose(encoded.features, n, images.labels, files=images.ids, seed=seed)
+    picks = choose(encoded.features, n, images.labels, files=images.ids, parts=encoded.parts, seed=seed)
     if not picks:
         raise DataError(f"all {len(images):,} images have labels; there is nothing left to pick")
     if out is not None:

@@ -82,7 +82,13 @@ def pick(
 
 
 def choose(
-    features: np.ndarray, n: int, labels: np.ndarray | None, *, files: Sequence[str] | None = None, seed: int = 0
+    features: np.ndarray,
+    n: int,
+    labels: np.ndarray | None,
+    *,
+    files: Sequence[str] | None = None,
+    parts: Sequence[int] | None = None,
+    seed: int = 0,
 ) -> list[PickedImage]:
     """The picks among features (N, D) with labels (N,), −1 = unknown, and the names of their files.
 
@@ -91,6 +97,7 @@ def choose(
         n: how many to pick.
         labels: (N,), −1 where unknown; None for no labels.
         files: names; numbers by default.
+        parts: lengths of the encoder's own features and of its pooled blocks; None: all are of one kind.
         seed: decides among equals.
     """
     picker = Picker(features, seed=seed)
@@ -99,7 +106,7 @@ def choose(
     else:
         if labels.shape != (len(features),):
             raise DataError(f"labels of shape {labels.shape}; expected ({len(features)},), one per row of features")
-        probs = FastModel(features).predict(labels).probs
+        probs = FastModel(features, parts=parts).predict(labels).probs
         found = picker.next(n, labels, probs)
     return [
         PickedImage(rank, p.index, str(p.index) if files is None else files[p.index], p.reason, p.stands_for)
