@@ -4,12 +4,14 @@ from typing import Literal
 
 import numpy as np
 import pytest
+import torch
 
 from protocon.core import neighbours as neighbours_module
 from protocon.core.feature_space import feature_space, root_normalised
 from protocon.core.mixture import MixtureSettings, fit_mixture
 from protocon.core.neighbours import nearest, neighbour_graph, neighbours, unit_rows
 from protocon.core.softmax_regression import softmax
+from protocon.networks.component_space import RootSpace
 
 
 def rows(count: int = 60, width: int = 9, seed: int = 0) -> np.ndarray:
@@ -128,3 +130,16 @@ def test_the_mixture_is_its_plain_version(covariance: Literal["diagonal", "full"
     found = fit_mixture(points, labels, anchor, graph, settings=settings)
     np.testing.assert_allclose(found.probs, probs, atol=1e-4)
     np.testing.assert_allclose(found.prior, prior, atol=1e-4)
+
+
+def test_pooled_blocks_are_scaled_as_in_the_space_of_the_heads() -> None:
+    generator = np.random.default_rng(3)
+    features = np.abs(generator.normal(size=(80, 40))).astype(np.float32)
+    features[:, 24:] *= np.geomspace(0.01, 100, 16).astype(np.float32)  # channels of blocks differ in scale
+    parts = (24, 10, 6)
+    heads = RootSpace(parts, 12)
+    heads.fit(torch.from_numpy(features))
+    points, wanted = feature_space(features, 12, parts)(features), heads(torch.from_numpy(features)).numpy()
+    np.testing.assert_allclose(points @ points.T, wanted @ wanted.T, atol=2e-2)
+    drowned = feature_space(features, 12)(features)
+    assert np.abs(drowned @ drowned.T - wanted @ wanted.T).max() > 1
