@@ -24,6 +24,7 @@ from typing import Any
 
 from protocon.methods import METHODS
 from tests.engine.kills import SMALL_DIGITS, Command, assert_same_run, embeddings, moments, where, whole
+from tests.engine.photos import make_package
 from tests.engine.zygote import STAGES, Ended, Zygote
 
 READING = "reading the images"
@@ -121,7 +122,13 @@ class Series:
 
 
 def on_photos(
-    zygote: Zygote, folder: Path, kills: int, command: tuple[str, ...], seconds: float = math.inf
+    zygote: Zygote,
+    folder: Path,
+    kills: int,
+    command: tuple[str, ...],
+    *,
+    seconds: float = math.inf,
+    packages: Path | None = None,
 ) -> dict[str, Any]:
     """The README's run on a folder of photographs, killed at random times in every stage.
 
@@ -131,13 +138,14 @@ def on_photos(
         kills: how many in all.
         command: `train photos --labels labels.csv`, with settings if wanted.
         seconds: stop about then, to be continued.
+        packages: where a tiny encoder lies that is taken instead of the installed one.
     """
     began, series = time.monotonic(), Series.load(folder / "series.json")
     wanted = [stage for stage, times in PLAN for _ in range(times)]
 
     def run(out: Path, stage: str = "none", after: float | None = None) -> Ended:
         options = ("--out", str(out), "--name", "run", "--resume", "auto", "--json", "checkpoint_minutes=0.002")
-        ended = zygote.run(*command, *options, after=after, in_stage=stage, cache=out / "cache")
+        ended = zygote.run(*command, *options, after=after, in_stage=stage, cache=out / "cache", packages=packages)
         if ended.code not in (0, -signal.SIGKILL):
             raise RuntimeError(ended.output)
         return ended
@@ -194,6 +202,7 @@ def main() -> None:
     parser.add_argument("--photos", type=Path, help="A folder of images: kill runs on it instead.")
     parser.add_argument("--labels", type=Path, help="Labels of some of them.")
     parser.add_argument("--work", type=Path, help="With --photos: a folder that keeps the series, to be continued.")
+    parser.add_argument("--tiny", action="store_true", help="With --photos: a tiny encoder, which takes a tenth.")
     parser.add_argument("--minutes", type=float, default=math.inf, help="With --photos: stop about then.")
     parser.add_argument("--set", dest="settings", nargs="*", default=[], help="With --photos: settings, key=value.")
     options = parser.parse_args()
@@ -205,7 +214,11 @@ def main() -> None:
             zygote.run("recipes")
             folder = options.work or Path(name)
             folder.mkdir(parents=True, exist_ok=True)
-            print(json.dumps(on_photos(zygote, folder.resolve(), kills, command, 60 * options.minutes), indent=2))
+            packages = folder.resolve() / "packages" if options.tiny else None
+            if packages is not None and not packages.is_dir():
+                make_package(packages)
+            found = on_photos(zygote, folder.resolve(), kills, command, seconds=60 * options.minutes, packages=packages)
+            print(json.dumps(found | {"encoder": "tiny" if options.tiny else "installed"}, indent=2))
         return
     with tempfile.TemporaryDirectory() as name, Zygote(Path(name) / "log") as zygote:
         zygote.run("recipes")

@@ -1,6 +1,11 @@
 """Is memory flat? Over 200 epochs of digits, and over a streamed pass of 50,000 real image files.
 
     python -m benchmarks.memory --cifar10 /path/to/cifar10.zip
+    python -m benchmarks.memory --photos photos/ --labels labels.csv
+
+The second form asks how much a run on a frozen encoder takes, `train photos/ --labels labels.csv`: from an empty cache,
+then with the features cached, each beside what `--dry-run` says. That is the most resident memory of the command and of
+all processes that it starts, at any moment (pages that they share count once for each, so it is an upper bound).
 
 The archive's training images (PNG) are unpacked into a temporary folder, every second one as JPEG. Without the archive
 that part is left out, and the output says so. Memory is the process's own plus its loader processes', private pages
@@ -11,6 +16,8 @@ import argparse
 import io
 import json
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 import zipfile
@@ -121,6 +128,56 @@ def streamed(folder: Path, workers: int) -> tuple[list[float], dict[str, Any]]:
     return samples, facts
 
 
+def resident_mib(pid: int) -> float:
+    """Resident memory of a process and of all below it; 0 once it has ended."""
+    total, waiting = 0, [pid]
+    while waiting:
+        place = Path("/proc") / str(waiting.pop())
+        try:
+            total += _field(place / "status", "VmRSS")
+            waiting += [int(child) for task in (place / "task").iterdir() for child in _children(task)]
+        except OSError:
+            continue  # it has just ended
+    return total / PAGE_KIB
+
+
+def _children(task: Path) -> list[str]:
+    return (task / "children").read_text().split()
+
+
+def peak_mib(command: list[str], log: Path) -> float:
+    """The most memory that a command takes, looked at ten times a second."""
+    most = 0.0
+    with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=out) as running:
+        while running.poll() is None:
+            most = max(most, resident_mib(running.pid))
+            time.sleep(0.1)
+    if running.returncode:
+        raise RuntimeError(log.read_text())
+    return most
+
+
+def frozen(photos: Path, labels: Path, scratch: Path, cache: Path | None = None) -> dict[str, Any]:
+    """Most memory of `train photos --labels labels`, from an empty cache and from a full one, beside its estimate.
+
+    Args:
+        photos: folder of images.
+        labels: of some of them.
+        scratch: where runs go.
+        cache: of features; one that lacks some chunks is a cold start, too, and a shorter one.
+    """
+    cache, log = cache or scratch / "cache", scratch / "log"
+    train = [sys.executable, "-m", "protocon", "train", str(photos), "--labels", str(labels), f"run.cache={cache}"]
+    plan = json.loads(subprocess.run([*train, "--dry-run", "--json"], capture_output=True, check=True).stdout)
+    estimated = float(plan["memory"]["total"].split()[0])
+    facts: dict[str, Any] = {"images": plan["sizes"]["labelled"] + plan["sizes"]["unlabelled"]}
+    for state in ("empty cache", "features cached"):
+        measured = peak_mib([*train, "--out", str(scratch / "runs")], log)
+        share = 100 * (estimated / measured - 1)
+        facts[state] = {"measured_mib": round(measured), "estimate_is_off_by_percent": round(share, 1)}
+    return facts | {"estimated_mib": round(estimated)}
+
+
 def describe(samples: list[float]) -> dict[str, Any]:
     """Least, most and drift; more than 5 % of it is an error."""
     share = drift(samples)
@@ -152,9 +209,17 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--files", type=int, default=50_000)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--photos", type=Path, default=None, help="ask about a run on a frozen encoder instead")
+    parser.add_argument("--labels", type=Path, default=None, help="labels of some of the photos")
+    parser.add_argument("--cache", type=Path, default=None, help="with --photos: a cache to start from")
     parser.add_argument("--plot", type=Path, default=None)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    if arguments.photos is not None:
+        labels = arguments.labels or arguments.photos / "labels.csv"
+        with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
+            print(json.dumps(frozen(arguments.photos, labels, Path(folder), arguments.cache), indent=2))
+        return
     result: dict[str, Any] = {}
     curves: dict[str, list[float]] = {}
     for name, samples, facts in _parts(arguments):

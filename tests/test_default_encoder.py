@@ -10,10 +10,11 @@ from protocon.compare.request import build_request
 from protocon.data.sources.array_shape import channels_of
 from protocon.errors import ConfigError
 from protocon.networks import packaged
+from protocon.networks.encoders import build_encoder
 from protocon.settings.config import build_config
 from tests.commands import run_command
 from tests.engine.layouts import save_class
-from tests.engine.photos import install, make_package
+from tests.engine.photos import TINY, install, make_package
 from tests.test_options import chosen
 
 
@@ -111,6 +112,26 @@ def test_from_scratch_is_the_other_and_contradicts_weights(photos: Path) -> None
     for other in ({"frozen": True}, {"frozen": False}, {"weights": Path("b")}, {"init": Path("b")}):
         with pytest.raises(ConfigError, match=r"--from-scratch both say what the encoder starts from"):
             chosen(str(photos), from_scratch=True, **other).resolve()
+
+
+@pytest.mark.usefixtures("_installed")
+def test_fine_tuning_starts_from_the_installed_weights_and_never_silently_from_scratch(photos: Path) -> None:
+    network = chosen(str(photos), frozen=False).resolve().config().network
+    assert (network.frozen, network.encoder) == (False, TINY.encoder)
+    assert network.weights == TINY.weights()
+    assert build_encoder(network.encoder, input_shape=(3, 32, 32), weights=network.weights).features > 0
+    kept = chosen(str(photos), "pretrained=true", frozen=False, encoder="resnet18").resolve().config().network
+    assert (kept.encoder, kept.weights, kept.pretrained) == ("resnet18", None, True)
+    for other in ({"encoder": "resnet18"}, {"data": "digits"}):
+        arguments = () if "data" in other else (str(photos),)
+        with pytest.raises(ConfigError, match=r"none to start from.*--from-scratch"):
+            chosen(*arguments, frozen=False, **other).resolve()
+
+
+@pytest.mark.usefixtures("_missing")
+def test_fine_tuning_without_any_weights_says_what_to_do(photos: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none to start from.*pip install 'protocon\[photos\]'.*--init RUN"):
+        chosen(str(photos), frozen=False).resolve()
 
 
 @pytest.mark.usefixtures("_missing")

@@ -187,7 +187,17 @@ def test_folders_as_hugging_face_writes_them(protocon: Shell, tmp_path: Path, wr
 
 
 def test_comfortable_options_are_settings(protocon: Shell, hostile: Path, tmp_path: Path) -> None:
-    arguments = ("--encoder", "wrn-10-1", "--image-size", "12", "--epochs", "3", "--fine-tune", "--dry-run", "--json")
+    arguments = (
+        "--encoder",
+        "wrn-10-1",
+        "--image-size",
+        "12",
+        "--epochs",
+        "3",
+        "--from-scratch",
+        "--dry-run",
+        "--json",
+    )
     config = protocon("train", str(hostile), *arguments).json["config"]
     assert (config["network"]["encoder"], config["network"]["frozen"]) == ("wrn-10-1", False)
     assert (config["data"]["image_size"], config["optim"]["epochs"]) == (12, 3)

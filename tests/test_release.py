@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import yaml
@@ -33,3 +34,26 @@ def test_ci_tests_the_pythons_that_are_promised() -> None:
     promised = re.findall(r"Python :: (3\.\d+)", " ".join(project()["classifiers"]))
     assert matrix["python"] == promised
     assert project()["requires-python"] == f">={promised[0]}"
+
+
+def plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_every_dependency_has_a_pin_which_is_what_is_tested_here() -> None:
+    lines = [line for line in read("constraints.txt").splitlines() if line and not line.startswith("#")]
+    pins = {plain(name): pin for name, _, pin in (line.partition("==") for line in lines)}
+    assert all(pins.values())
+    extras = project()["optional-dependencies"]
+    wanted = [*project()["dependencies"], *(text for texts in extras.values() for text in texts)]
+    names = {plain(re.split(r"[\[<>=! ]", text)[0]) for text in wanted} - {"protocon"}
+    assert names <= set(pins)
+    different = []
+    for name in names:
+        try:
+            here = version(name)
+        except PackageNotFoundError:
+            continue  # an extra that is not installed
+        if here.partition("+")[0] != pins[name].partition("+")[0]:
+            different.append((name, pins[name], here))
+    assert not different

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -181,6 +182,14 @@ def test_a_frozen_run_of_photos_killed_at_a_random_time_in_every_stage(zygote: Z
         length = 0.1 if following is None else reached[following] - reached[stage]
         ended = zygote.run(*again, after=moment * length / 2, in_stage=stage, cache=other, packages=packages)
         assert ended.code == -signal.SIGKILL, ended.output
+    last: dict[str, Any] = {
+        "in_stage": STAGES[-1],
+        "signal_number": signal.SIGTERM,
+        "cache": other,
+        "packages": packages,
+    }
+    ended = zygote.run(*again, after=0.05, **last)
+    assert ended.code in (-signal.SIGTERM, 128 + signal.SIGTERM), ended.output
     assert zygote.run(*again, cache=other, packages=packages).code == 0
     assert_same_run(out / "run", other / "run")
     for name in ("cross_check.csv", "report.html"):

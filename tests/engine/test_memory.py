@@ -4,6 +4,7 @@
 """
 
 import multiprocessing
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +12,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks.memory import FLAT, drift, used_mib
+from benchmarks.memory import FLAT, drift, peak_mib, used_mib
 from protocon.data.imageset import FileImages
 from protocon.data.labels.label_split import make_split
 from protocon.data.loading.loader import Loader
 from protocon.data.registry import DATASETS
 from protocon.data.source_options import SourceOptions
 from protocon.engine.loop.trainer import Trainer
+from protocon.engine.planning.preview import describe_plan
 from protocon.engine.run import fit
+from protocon.runs.run_data import load_data
+from protocon.settings.config import build_config
 from tests.engine.layouts import save_class
+from tests.engine.photos import SETTINGS, install, make_photos
 from tests.engine.runs import quiet
 from tests.engine.test_pins import config_for
 
@@ -38,6 +43,34 @@ def test_memory_is_flat_over_epochs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     fit(config_for(tmp_path, "epochs=60", "tensorboard=true"), out=tmp_path / "runs", console=quiet())
     assert len(samples) == 60
     assert abs(drift(samples)) <= FLAT
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="memory is read from Linux's /proc")
+def test_memory_of_a_command_counts_what_it_starts(tmp_path: Path) -> None:
+    hold = "b = bytearray(60 * 2**20); import time; time.sleep(1)"
+    both = f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {hold!r}]); {hold}; p.wait()"
+    alone, together = (peak_mib([sys.executable, "-c", code], tmp_path / "log") for code in (hold, both))
+    assert 60 < alone < 100
+    assert together > alone + 60
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        peak_mib([sys.executable, "-c", "1 / 0"], tmp_path / "log")
+
+
+def test_images_for_a_frozen_encoder_are_not_held_and_the_estimate_counts_their_features(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_photos(tmp_path)
+    install(tmp_path / "packages", monkeypatch)
+    data = {"name": "folder", "root": tmp_path / "photos", "labels": tmp_path / "labels.csv"}
+    settings = {"data": data, "network": {"frozen": True}, "run": {"cache": tmp_path / "cache"}}
+    config = build_config(settings=settings, overrides=SETTINGS)
+    monkeypatch.setattr("protocon.runs.run_data._FROZEN_MEMORY", 100_000)  # 48 images of 32 pixels are 147,456 bytes
+    bundle = load_data(config)
+    assert not bundle.train.in_memory
+    memory = describe_plan(config, bundle)["memory"]
+    assert memory["images held"] == "0.0 MiB"
+    assert float(memory["features, their space, and the report (estimate)"].split()[0]) > 300
+    assert float(memory["total"].split()[0]) > float(memory["program and libraries (measured)"].split()[0]) + 300
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2])

@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from protocon.augment import SimCLRView
+from protocon.augment.solarised import SolarisedView
 from protocon.base.draws import normal
 from protocon.core.centre import Centre
 from protocon.core.contrast import info_nce, key_leak, share_found
@@ -22,11 +24,17 @@ from protocon.core.schedules import warmup_cosine
 from protocon.core.sinkhorn import sinkhorn
 from protocon.core.spread import Spread, Usage
 from protocon.engine.loop.trainer import Trainer
+from protocon.engine.setup.crop_views import build_crops
+from protocon.engine.setup.view_factory import build_views
+from protocon.errors import ConfigError
 from protocon.methods import METHODS, Problem
 from protocon.methods.dino import DINO, DINOConfig
 from protocon.methods.moco import MoCo, MoCoConfig
+from protocon.methods.needs import Crops
 from protocon.methods.swav import SwAV, SwAVConfig
 from protocon.networks.prototype_head import PrototypeHead
+from protocon.settings.auto import resolve_auto
+from protocon.settings.config import build_config
 from protocon.types import Batch, Outputs, Progress
 from tests.core.inputs import same_state, snapshot
 from tests.distributed.cases import config_of, train, write_data
@@ -236,6 +244,25 @@ def test_dino_is_lightlys() -> None:
         assert float(step.loss) == pytest.approx(float(expected), rel=1e-5)
         method.commit(step.rows, NOWHERE)
         torch.testing.assert_close(method.centre.mean, theirs.center.flatten().float(), rtol=1e-5, atol=1e-7)
+
+
+def test_dino_blurs_and_solarises_its_two_large_crops_as_its_authors_do() -> None:
+    config = resolve_auto(
+        build_config(recipe="pretrain-dino", overrides=["image_size=96"]),
+        shape=(3, 96, 96), flip=True, unlabelled=100, classes=2,
+    ).config  # fmt: skip
+    method = DINO(DINOConfig(prototypes=K), PROBLEM)
+    views = build_views(config, shape=(3, 96, 96), feature_std=None)
+    large, small = build_crops(config, method, views, (3, 96, 96))
+    first, second = large
+    assert isinstance(first, SimCLRView)
+    assert isinstance(second, SolarisedView)
+    assert isinstance(second.view, SimCLRView)
+    assert (first.blur, second.view.blur, second.probability) == (1.0, 0.1, 0.2)
+    assert len(small) == 4
+    assert all(isinstance(view, SimCLRView) for view in small)
+    with pytest.raises(ConfigError, match="blur of 2 crops: expected as many probabilities"):
+        Crops("strong", 2, blur=(1.0,))
 
 
 def test_dinos_teacher_temperature_and_weight_decay_follow_their_schedules() -> None:

@@ -26,6 +26,12 @@ class Stated:
     """Cells for which another statement says otherwise."""
 
 
+FIXMATCH = "FixMatch's code, google-research/fixmatch, imagenet/training.py"
+FIXMATCH_TOO = "FixMatch's code, google-research/fixmatch, imagenet/fixmatch.py"
+"""The paper follows "the same hyperparameters as in" FixMatch on ImageNet and DomainNet."""
+_LARGE_300 = ("table2/*", "table3/*/protocon", "table3/*/fixmatch", "table3/*/debiaspl")
+_FAMILY = tuple(f"{table}/*/{row}" for table in ("table2", "table3") for row in ("fixmatch", "fixmatch-da", "debiaspl"))
+
 _OTHER_N = ("moderate/*", "ablations/*/n-*")
 _SMALL = ("table1/*", "moderate/*", "ablations/*")
 
@@ -154,6 +160,11 @@ STATED = (
         {"optim.epochs": 300},
         ("table3/*/protocon", "table3/*/fixmatch", "table3/*/debiaspl"),
     ),
+    Stated(FIXMATCH, "'weight_decay': 0.0003", {"optim.weight_decay": 0.0003}, LARGE),
+    Stated(FIXMATCH, "'num_epochs': 300", {"optim.epochs": 300}, _LARGE_300),
+    Stated(FIXMATCH_TOO, "'uratio': 5", {"optim.mu": 5}, LARGE),
+    Stated(FIXMATCH_TOO, "'wu': 10.0", {"method.lambda_u": 10.0}, _FAMILY),
+    Stated(FIXMATCH_TOO, "'confidence': 0.7", {"method.threshold": 0.7}, LARGE),
     Stated("Table 3, Epochs", "CoMatch 400", {"optim.epochs": 400}, ("table3/*/comatch",)),
     Stated(
         "section 4.1, Baselines",

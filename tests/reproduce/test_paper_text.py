@@ -48,6 +48,20 @@ def test_a_stated_hyper_parameter_is_that_of_the_recipes(stated: Stated, setting
             assert own[key] == value, (cell.name, key)
 
 
+def test_mpl_on_imagenet_has_the_settings_of_its_authors_command() -> None:
+    own = flat_settings(build_config(recipe="imagenet-mpl"))
+    steps = own["optim.total_steps"]
+    assert steps == 700_000
+    assert round(own["method.ramp"] * steps, -1) == 50_000
+    assert round(own["method.wait"] * steps, -1) == 20_000
+    stated = {
+        **{"optim.batch_size": 1024, "optim.mu": 15, "optim.lr": 0.1, "method.teacher_lr": 0.15, "optim.ema": 0.999},
+        **{"optim.weight_decay": 1e-4, "method.smoothing": 0.1, "method.dropout": 0.1, "method.clip": 5},
+        **{"method.lambda_u": 20, "method.temperature": 0.5, "method.threshold": 0.6},
+    }
+    assert {key: own[key] for key in stated} == stated
+
+
 def test_the_figures_give_the_papers_own_last_rows() -> None:
     for table, deltas in DELTAS.items():
         cells = [cell for cell in paper_cells().values() if cell.table == table]

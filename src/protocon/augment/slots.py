@@ -13,3 +13,4 @@ class Slot(IntEnum):
     FEATURE_NOISE = 5
     FEATURE_DROPOUT = 6
     CACHED_VIEW = 7
+    SOLARISED = 8

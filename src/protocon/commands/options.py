@@ -128,7 +128,7 @@ NETWORK = Group(
             "network.frozen",
             bool,
             "Keep the weights of a pretrained encoder as they are (the default for images of your own, with ImageNet's "
-            "weights), or train them too.",
+            "weights), or train them too (from the installed ones where none are named).",
         ),
         Option(
             "--from-scratch",
@@ -205,6 +205,8 @@ class Chosen:
             place[key] = option.convert(value) if option.convert else value
         _follow_run(settings)
         recipe = settings.pop("recipe", None)
+        if flags.get("--frozen") == "--fine-tune" and recipe is None:
+            _weights_to_tune(settings, self.arguments)
         return find_inputs(self.arguments, settings=settings, recipe=recipe, needs_labels=needs_labels)
 
 
@@ -218,6 +220,39 @@ def _follow_run(settings: dict[str, Any]) -> None:
     network.setdefault("encoder", own.get("encoder", "auto"))
     if network.get("frozen") and len(shape) == 3:
         settings.setdefault("data", {}).setdefault("image_size", shape[-1])
+
+
+def _weights_to_tune(settings: dict[str, Any], arguments: tuple[str, ...]) -> None:
+    """What `--fine-tune` starts from where no weights are named: an installed package's; an error where there are none.
+
+    Args:
+        settings: what the options say; the weights are added.
+        arguments: may name encoder or weights too, as key=value.
+    """
+    network = settings["network"]
+    typed = {key.removeprefix("network."): value for key, sign, value in (a.partition("=") for a in arguments) if sign}
+    if network.get("weights") is not None or {"weights", "pretrained"} & set(typed):
+        return
+    from protocon.data.registry import OWN
+    from protocon.networks import packaged
+    from protocon.networks.named import NAMED
+
+    encoder = typed.get("encoder", network.get("encoder", "auto"))
+    short = NAMED.get(encoder)
+    if short is not None and not short.packaged:
+        return  # timm fetches its weights
+    own = settings.get("data", {}).get("name") in (None, *OWN)
+    found = packaged.installed(encoder if short is None else short.model) if own else None
+    if found is None:
+        which = "" if encoder == "auto" else f" for --encoder {encoder}"
+        raise ConfigError(
+            f"--fine-tune trains weights further, but there are none to start from{which}. For images of your own "
+            f"install an encoder ({packaged.INSTALL}); or give a file or a run (--weights FILE, --init RUN); or let "
+            "timm fetch weights (--encoder resnet18 network.pretrained=true); or train from random weights: "
+            "--from-scratch"
+        )
+    network |= {"encoder": found.encoder, "weights": found.weights()}
+    settings.setdefault("data", {}).setdefault("image_size", found.side)
 
 
 def takes(*groups: Group, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:

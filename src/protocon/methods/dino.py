@@ -4,7 +4,8 @@ Algorithm 1 and equation numbers are those of arXiv:2104.14294v2.
 """
 
 from collections.abc import Generator, Mapping
-from typing import ClassVar
+from dataclasses import replace
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
@@ -18,6 +19,8 @@ from protocon.methods.needs import Momentum
 from protocon.networks.projector import ProjectorShape
 from protocon.networks.prototype_head import PrototypeHead, drawn_prototypes
 from protocon.types import Batch, Progress, Step, Update
+
+Chance = Annotated[float, Field(ge=0, le=1)]
 
 
 class DINOConfig(MultiCropConfig):
@@ -41,6 +44,10 @@ class DINOConfig(MultiCropConfig):
     """Weight decay at the last step, to which it grows along half a cosine; null leaves it as it is."""
     fixed_epochs: int = Field(default=1, ge=0)
     """Epochs in which the last layer stays as it was drawn."""
+    large_blur: tuple[Chance, Chance] = (1.0, 0.1)
+    """Probability that the first and the second large crop are blurred, where images are large enough for it."""
+    solarise: Chance = 0.2
+    """Probability that bright pixels of the second large crop are inverted."""
     max_norm: float | None = Field(default=3.0, gt=0)
     """Clip the gradient of each weight tensor to this length; null for no clipping."""
 
@@ -55,6 +62,8 @@ class DINO(MultiCrop):
 
     def __init__(self, config: DINOConfig, problem: Problem) -> None:
         super().__init__(config, problem)
+        large = replace(self.crops[0], blur=config.large_blur, solarise=(0.0, config.solarise))
+        self.crops = (large, *self.crops[1:])
         self.centre = Centre(config.prototypes, momentum=config.centre_momentum)
 
     def build_networks(self, network: nn.Module) -> dict[str, nn.Module]:

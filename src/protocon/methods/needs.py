@@ -27,10 +27,17 @@ class Crops:
     """Side in pixels (an int), or as a share of the image's (a float)."""
     scale: tuple[float, float] = (0.2, 1.0)
     """Lowest and highest share of the image's area that a crop shows."""
+    blur: tuple[float, ...] = ()
+    """Probability that each of a strong view's crops is blurred, where images are large enough; empty: the view's."""
+    solarise: tuple[float, ...] = ()
+    """Probability that bright pixels are inverted, for each of a strong view's crops; empty: never."""
 
     def __post_init__(self) -> None:
         if self.count < 1:
             raise ConfigError(f"{self.count} crops per image: expected 1 or more")
+        for name, chances in (("blur", self.blur), ("solarise", self.solarise)):
+            if chances and (len(chances) != self.count or not all(0 <= chance <= 1 for chance in chances)):
+                raise ConfigError(f"{name} of {self.count} crops: expected as many probabilities, got {chances}")
         if self.size <= 0 or (isinstance(self.size, float) and self.size > 1.0):
             raise ConfigError(f"crops of size {self.size}: expected pixels, or a share of the side in (0, 1]")
 

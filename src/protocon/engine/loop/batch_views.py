@@ -20,13 +20,13 @@ class BatchViews:
     Args:
         method: says which views are needed.
         views: weak and strong ones.
-        crops: a view for each entry of the method's `crops`.
+        crops: for each entry of the method's `crops`, the view of each crop.
     """
 
-    def __init__(self, method: Method, views: Views, crops: Sequence[View]) -> None:
+    def __init__(self, method: Method, views: Views, crops: Sequence[Sequence[View]]) -> None:
         self._method = method
         self._views = views
-        self._crops = tuple(zip(method.crops, crops, strict=True))
+        self._crops = tuple(crops)
 
     def __call__(self, raw: RawBatch) -> Batch:
         """What the method gets."""
@@ -38,14 +38,11 @@ class BatchViews:
             targets=raw.targets,
             labelled_index=raw.labelled_index,
             weak=views.weak(raw.unlabelled, fold(raw.keys, WEAK)) if unlabelled and method.weak_view else none,
-            strong=_several(views.strong, raw, STRONG, method.strong_views if unlabelled else 0),
+            strong=_several([views.strong] * (method.strong_views if unlabelled else 0), raw, STRONG),
             index=raw.index,
             share=raw.share,
             labelled_share=raw.labelled_share,
-            crops=tuple(
-                _several(view, raw, _CROPS * (1 + entry), crops.count)
-                for entry, (crops, view) in enumerate(self._crops)
-            ),
+            crops=tuple(_several(crops, raw, _CROPS * (1 + entry)) for entry, crops in enumerate(self._crops)),
             support=self._support(raw),
         )
 
@@ -57,5 +54,5 @@ class BatchViews:
         return SupportSet(tuple(views), raw.support_targets, raw.support_index, raw.support_share)
 
 
-def _several(view: View, raw: RawBatch, first: int, count: int) -> tuple[Tensor, ...]:
-    return tuple(view(raw.unlabelled, fold(raw.keys, first + number)) for number in range(count))
+def _several(views: Sequence[View], raw: RawBatch, first: int) -> tuple[Tensor, ...]:
+    return tuple(view(raw.unlabelled, fold(raw.keys, first + number)) for number, view in enumerate(views))

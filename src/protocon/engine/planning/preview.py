@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from rich.console import Console
+from torch import Tensor, nn
 
 from protocon.base.duration import show_duration
 from protocon.data.imageset import DataBundle
@@ -17,10 +18,6 @@ from protocon.engine.setup.inputs import Inputs
 from protocon.engine.setup.session import Session, build, settle
 from protocon.runs.run_data import load_data
 from protocon.settings.config import RunConfig, to_yaml
-
-_BACKWARD_FACTOR = 2.5
-"""Activations kept for the backward pass, relative to one forward's outputs: a rough figure."""
-
 
 _FEATURE_LIBRARIES = 300 * 2**20
 """onnxruntime, a few batches in the encoder, matplotlib: as measured."""
@@ -133,21 +130,30 @@ def _feature_memory(inputs: Inputs) -> dict[str, int]:
     return {"features, their space, and the report (estimate)": _FEATURE_LIBRARIES + 2 * 8 * rows * length}
 
 
-def activation_bytes(network: Any, shape: tuple[int, ...]) -> int:
-    """Bytes of all layer outputs for one input, measured with a forward pass of one."""
-    total = 0
+def activation_bytes(network: nn.Module, shape: tuple[int, ...]) -> int:
+    """Bytes that one input needs until its backward pass is done, found by a forward pass of one.
 
-    def count(_module: Any, _inputs: Any, output: Any) -> None:
-        nonlocal total
-        if isinstance(output, torch.Tensor):
-            total += output.numel() * output.element_size()
+    What autograd keeps, each tensor once and without the weights; and the gradients of the largest of them, which are
+    there beside it at some time.
 
-    hooks = [m.register_forward_hook(count) for m in network.modules() if not list(m.children())]
+    Args:
+        network: trained as a whole; its statistics stay as they are.
+        shape: of an input.
+    """
+    own = {tensor.untyped_storage().data_ptr() for tensor in (*network.parameters(), *network.buffers())}
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes()
+        held.append(tensor)  # lest its memory be given to another one
+        return tensor
+
+    held: list[Tensor] = []
     was_training = network.training
     network.eval()
-    with torch.no_grad():
+    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         network(torch.zeros(1, *shape))
     network.train(was_training)
-    for hook in hooks:
-        hook.remove()
-    return int(total * _BACKWARD_FACTOR)
+    return sum(kept.values()) + 2 * max(kept.values(), default=0)
