@@ -9,6 +9,7 @@ from PIL import Image
 
 from protocon.base.draws import permutation
 from protocon.data.files.decode import decode_image, decode_with_facts, image_dimensions
+from protocon.data.files.resize_arrays import resize_images
 from protocon.errors import DataError
 from tests.data.images import gradient
 
@@ -184,6 +185,16 @@ def test_large_jpegs_are_decoded_at_a_reduced_size_with_the_same_picture(
     assert loaded == [(80, 100)]
     expected = convert(Image.fromarray(smooth[80:720]), (32, 32), Image.Resampling.BILINEAR)
     assert np.abs(got.astype(int) - np.asarray(expected)).max() <= 4
+
+
+def test_small_images_are_enlarged_without_blur_and_others_as_ever() -> None:
+    noise = Image.fromarray(np.random.default_rng(0).integers(80, 170, (10, 10, 3), dtype=np.uint8))
+    bilinear, bicubic = Image.Resampling.BILINEAR, Image.Resampling.BICUBIC
+    for size, filtered in ((20, bilinear), (21, bicubic)):
+        got = decode(encode(noise), size=size)
+        assert np.array_equal(got, np.asarray(noise.resize((size, size), filtered)))
+        array = torch.from_numpy(np.array(noise)).permute(2, 0, 1)[None]
+        assert np.abs(resize_images(array, size)[0].permute(1, 2, 0).numpy().astype(int) - got).max() <= 1
 
 
 @pytest.mark.parametrize("size", [(600, 20), (20, 600)])

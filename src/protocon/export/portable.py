@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from protocon.base.draws import uniform
+from protocon.data.files.decode import MANY_TIMES
 from protocon.runs.trained import TrainedRun
 
 INPUT, OUTPUT = "images", "probabilities"
@@ -73,6 +74,7 @@ def _preparation(run: TrainedRun) -> str:
     colour = "RGB" if channels == 3 else "grey (ITU-R 601 luma)"
     return (
         f"apply the EXIF rotation; lay transparency on white; convert to 8-bit {colour}; cut out the centred square of "
-        f"the shorter side; resize it to {side}×{side} (bilinear with antialiasing, as Pillow's BILINEAR); channels "
+        f"the shorter side; resize it to {side}×{side} (bilinear with antialiasing, as Pillow's BILINEAR; if "
+        f"it is smaller than {side / MANY_TIMES:g} pixels, bicubic, as Pillow's BICUBIC); channels "
         "first, levels 0 to 255. Scaling, normalisation and softmax are inside"
     )

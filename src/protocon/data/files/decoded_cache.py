@@ -12,7 +12,7 @@ from protocon.data.files.stores import FileEntry
 from protocon.data.files.strings import StringTable
 from protocon.errors import DataError
 
-_DECODER_VERSION = 1
+_DECODER_VERSION = 2
 """Raise it whenever decoding gives other pixels than before."""
 
 

@@ -23,7 +23,7 @@ from protocon.data.files.stores import FileEntry, FileStore, FolderStore
 from protocon.data.files.strings import StringTable
 from protocon.errors import ProtoConError
 
-_VERSION = 1
+_VERSION = 2
 """Raise it whenever decoding gives other pixels, facts or errors than before."""
 _SETTLED_NS = 50_000_000
 """Files that changed this recently could change again within a tick of the system's clock: no record is kept."""

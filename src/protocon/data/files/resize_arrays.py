@@ -4,13 +4,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from protocon.data.files.decode import much_enlarged
+
 _CHUNK_VALUES = 2**24  # float32 copies of at most 64 MiB at a time
 
 
 def resize_images(images: Tensor, size: int) -> Tensor:
     """Resize uint8 (N, C, H, W) to (N, C, size, size): the short side, then the centre is cropped.
 
-    Bilinear with antialiasing, rounded to the nearest integer, as files are decoded.
+    Bilinear with antialiasing, or bicubic where they grow to more than twice their side, and rounded to the nearest
+    integer, as files are decoded.
     """
     height, width = images.shape[-2:]
     if (height, width) == (size, size):
@@ -20,10 +23,11 @@ def resize_images(images: Tensor, size: int) -> Tensor:
     square = images[..., top : top + side, left : left + side]
     if side == size:
         return square.contiguous()
+    mode = "bicubic" if much_enlarged(side, size) else "bilinear"
     rows = max(1, _CHUNK_VALUES // (images.shape[1] * max(side, size) ** 2))
     result = torch.empty((*images.shape[:2], size, size), dtype=torch.uint8)
     for start in range(0, len(images), rows):
         chunk = square[start : start + rows].float()
-        resized = F.interpolate(chunk, size=(size, size), mode="bilinear", antialias=True)
+        resized = F.interpolate(chunk, size=(size, size), mode=mode, antialias=True)
         result[start : start + rows] = resized.round_().clamp_(0, 255).to(torch.uint8)
     return result
