@@ -8,8 +8,8 @@ import torch
 
 from protocon.core import neighbours as neighbours_module
 from protocon.core.feature_space import feature_space, root_normalised
-from protocon.core.mixture import MixtureSettings, fit_mixture
-from protocon.core.neighbours import nearest, neighbour_graph, neighbours, unit_rows
+from protocon.core.mixture import MixtureSettings, fit_mixture, seen_by_classes
+from protocon.core.neighbours import nearest, nearest_among, neighbour_graph, neighbours, unit_rows
 from protocon.core.softmax_regression import softmax
 from protocon.networks.component_space import RootSpace
 
@@ -143,3 +143,30 @@ def test_pooled_blocks_are_scaled_as_in_the_space_of_the_heads() -> None:
     np.testing.assert_allclose(points @ points.T, wanted @ wanted.T, atol=2e-2)
     drowned = feature_space(features, 12)(features)
     assert np.abs(drowned @ drowned.T - wanted @ wanted.T).max() > 1
+
+
+def test_the_classes_space_has_their_spread_the_same_in_all_directions() -> None:
+    draw = np.random.default_rng(3)
+    groups = draw.integers(4, size=400)
+    mixing = draw.standard_normal((5, 5))
+    points = (5.0 * draw.standard_normal((4, 5))[groups] + draw.standard_normal((400, 5)) @ mixing).astype(np.float32)
+    shares = np.eye(4, dtype=np.float32)[groups]
+    shaped = seen_by_classes(points, shares, shrinkage=0.0)
+    inside = np.concatenate([shaped[groups == group] - shaped[groups == group].mean(0) for group in range(4)])
+    np.testing.assert_allclose(inside.T @ inside / len(inside), np.eye(5), atol=1e-3)
+    # Angles are those of Mahalanobis' distance, by a plain inverse.
+    centred = np.concatenate([points[groups == group] - points[groups == group].mean(0) for group in range(4)])
+    inverse = np.linalg.inv(centred.T.astype(np.float64) @ centred / len(centred))
+    np.testing.assert_allclose(shaped @ shaped.T, points @ inverse @ points.T, rtol=1e-3, atol=1e-2)
+
+
+def test_the_nearest_of_all_candidates_are_the_nearest() -> None:
+    draw = np.random.default_rng(4)
+    units = unit_rows(draw.standard_normal((50, 6)))
+    everyone = np.array([[other for other in range(50) if other != own] for own in range(50)])
+    expected, cosines = nearest(units, units, 5, same=True)
+    found, likeness = nearest_among(units, everyone, 5)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(likeness, cosines, atol=1e-6)
+    few, _ = nearest_among(units, everyone[:, :3], 5)
+    assert few.shape == (50, 3)

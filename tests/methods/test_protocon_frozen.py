@@ -71,6 +71,21 @@ def test_where_neighbours_mislead_the_linear_classifier_is_heard() -> None:
     assert right[0] > right[1]
 
 
+def test_neighbours_are_looked_for_where_classes_do_not_vary() -> None:
+    """Few directions tell the classes apart; two others vary far more, and decide who is near until they are scaled."""
+    draw = np.random.default_rng(1)
+    groups = np.arange(300) % 3
+    told = 1.5 * np.eye(3)[groups] @ draw.standard_normal((3, 6)) + 0.5 * draw.standard_normal((300, 6))
+    rows = np.concatenate([told, 4.0 * draw.standard_normal((300, 2))], 1)
+    labelled = np.concatenate([np.flatnonzero(groups == group)[:3] for group in range(3)])
+    data = samples(rows.astype(np.float32), groups, labelled)
+    right = []
+    for shaped in (True, False):
+        settings = NeighbourhoodSettings(shaped_neighbours=shaped, sharpness=0.1, held_out_groups=0)
+        right.append((find_neighbourhood(data, classes=3, settings=settings).probs.argmax(1) == groups).mean())
+    assert right[0] > right[1] + 0.02, right
+
+
 def test_the_same_samples_give_the_same_bits() -> None:
     one, other = (solved((40, 40), 2.0)[0] for _ in range(2))
     assert torch.equal(one.neighbourhood, other.neighbourhood)

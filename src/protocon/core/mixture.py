@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import solve_triangular
 
 from protocon.core.softmax_regression import softmax
 
@@ -106,9 +107,37 @@ def _gaussians(points: np.ndarray, shares: np.ndarray, settings: MixtureSettings
         variances = (1.0 - settings.shrinkage) * variances + settings.shrinkage * variances.mean()
         weights = means.T / variances[:, None]
     else:
-        within = (points * shares.sum(axis=1)[:, None]).T @ points / total - (means.T * counts) @ means / total
-        width = len(within)
-        level = max(float(np.trace(within)) / width, _MIN_VARIANCE)
-        shrunk = (1.0 - settings.shrinkage) * within.astype(np.float64) + settings.shrinkage * level * np.eye(width)
-        weights = np.linalg.solve(shrunk, means.T.astype(np.float64)).astype(np.float32)
+        within = covariance_within(points, shares, shrinkage=settings.shrinkage)
+        weights = np.linalg.solve(within, means.T.astype(np.float64)).astype(np.float32)
     return weights, 0.5 * (means.T * weights).sum(axis=0)
+
+
+def covariance_within(points: np.ndarray, shares: np.ndarray, *, shrinkage: float) -> np.ndarray:
+    """Σ (d, d), float64: how points vary around the means of their classes.
+
+    Args:
+        points: (N, d).
+        shares: how much each image counts in each class (N, C).
+        shrinkage: how far Σ is pulled to a multiple of the identity.
+    """
+    counts, total = shares.sum(axis=0), shares.sum()
+    means = (shares.T @ points) / (counts[:, None] + 1e-9)
+    within = (points * shares.sum(axis=1)[:, None]).T @ points / total - (means.T * counts) @ means / total
+    width = len(within)
+    level = max(float(np.trace(within)) / width, _MIN_VARIANCE)
+    shrunk: np.ndarray = (1.0 - shrinkage) * within.astype(np.float64) + shrinkage * level * np.eye(width)
+    return shrunk
+
+
+def seen_by_classes(points: np.ndarray, shares: np.ndarray, *, shrinkage: float) -> np.ndarray:
+    """Points in the space that the classes' prototypes shape, Σ^-½ x: directions in which classes vary count for less.
+
+    Args:
+        points: (N, d).
+        shares: how much each image counts in each class (N, C).
+        shrinkage: how far Σ is pulled to a multiple of the identity.
+    """
+    factor = np.linalg.cholesky(covariance_within(points, shares, shrinkage=shrinkage))
+    # Any root of Σ⁻¹ will do: all give the same distances and angles.
+    shaped: np.ndarray = solve_triangular(factor, points.T.astype(np.float64), lower=True).T
+    return shaped.astype(np.float32)

@@ -78,6 +78,26 @@ def neighbours(points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return found, cosines
 
 
+def nearest_among(points: np.ndarray, candidates: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The nearest of each point's candidates, as `nearest` gives them; ties by the candidates' order.
+
+    Args:
+        points: unit rows (N, d).
+        candidates: indices (N, m).
+        count: k; fewer where there are fewer candidates.
+    """
+    count = min(count, candidates.shape[1])
+    found = np.empty((len(points), count), dtype=np.int64)
+    cosines = np.empty((len(points), count), dtype=np.float32)
+    for start in range(0, len(points) if count else 0, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        table = np.matmul(points[candidates[part]], points[part, :, None])[:, :, 0]
+        order = np.argsort(-table, axis=1, kind="stable")[:, :count]
+        found[part] = np.take_along_axis(candidates[part], order, axis=1)
+        cosines[part] = np.take_along_axis(table, order, axis=1)
+    return found, cosines
+
+
 def neighbour_graph(found: np.ndarray, cosines: np.ndarray) -> sparse.csr_matrix:
     """Symmetric graph of nearest neighbours, then each row divided by its sum; (N, N) float32.
 

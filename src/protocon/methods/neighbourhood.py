@@ -1,24 +1,29 @@
 """The neighbourhood's label where features do not change: the fixed point of three opinions, found before training.
 
 A linear classifier of the labels, Gaussians with one prototype per class, and a graph of nearest neighbours are
-brought into agreement. The mean of what they agree on estimates how frequent the classes are. Labels that are held out
-in turn tell whether the agreement knows more than the linear classifier alone, and how sure it may be.
+brought into agreement; then once more, with the neighbours that images have in the space that the prototypes shape.
+The mean of what they agree on estimates how frequent the classes are. Labels that are held out in turn tell whether the
+agreement knows more than the linear classifier alone, and how sure it may be.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from pydantic import Field
+from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from protocon.core.label_trust import HeldOut, fitted_temperature, linear_share, mix
-from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture
-from protocon.core.neighbours import nearest, neighbour_graph, unit_rows
+from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture, seen_by_classes
+from protocon.core.neighbours import nearest_among, neighbour_graph, neighbours, unit_rows
 from protocon.core.softmax_regression import softmax, softmax_regression
 from protocon.methods.base import MethodConfig, Samples
 
 _INNER = 3
 """Rounds of the neighbours per update of the Gaussians."""
+_CANDIDATES = 4
+"""Times as many candidates as neighbours: among them are those of the other space."""
 
 
 class NeighbourhoodSettings(MethodConfig):
@@ -26,22 +31,27 @@ class NeighbourhoodSettings(MethodConfig):
 
     inverse_penalty: float = Field(default=1.0, gt=0)
     """C of the linear classifier of the labels."""
+    linear_weight: float = Field(default=0.7, ge=0)
+    """Exponent of the linear classifier's opinion: it knows nothing but a few labels."""
     neighbours: int = Field(default=15, ge=1)
     """Nearest neighbours of an image in the graph."""
     graph_components: int = Field(default=128, ge=1)
     """Principal components in which neighbours are looked for."""
+    shaped_neighbours: bool = True
+    """Look for neighbours a second time, in the space that the prototypes shape: directions in which classes vary count
+    for less."""
     mixture_components: int = Field(default=128, ge=1)
     """Principal components in which classes are Gaussians."""
     sharpness: float = Field(default=0.25, ge=0)
     """Exponent of the Gaussians: components are not independent, so their product claims too much."""
-    smoothing: float = Field(default=5.0, ge=0)
+    smoothing: float = Field(default=6.0, ge=0)
     """Weight of the neighbours' mean opinion, in nats; 0 leaves the graph out."""
     shrinkage: float = Field(default=0.3, ge=0, le=1)
     """How far the classes' covariance is pulled to a multiple of the identity."""
     label_weight: float = Field(default=5.0, gt=0)
     """A labelled image counts as this many in the Gaussians."""
-    rounds: int = Field(default=8, ge=1)
-    """Updates of the Gaussians."""
+    rounds: int = Field(default=4, ge=1)
+    """Updates of the Gaussians with the same neighbours."""
     linear_share: float = Field(default=0.1, ge=0, le=1)
     """Smallest share of the linear classifier's opinion in the soft labels that train the heads."""
     held_out_groups: int = Field(default=4, ge=0)
@@ -97,7 +107,9 @@ class _Images:
         self.views = samples.views.float().cpu().numpy()
         self.rows = self.views.mean(1)
         units = unit_rows(self.rows[:, : settings.graph_components])
-        self.graph = neighbour_graph(*nearest(units, units, settings.neighbours, same=True))
+        self.candidates, cosines = neighbours(units, min(_CANDIDATES * settings.neighbours, len(units) - 1))
+        near = slice(settings.neighbours)
+        self.graph = neighbour_graph(self.candidates[:, near], cosines[:, near])
         points = self.rows[:, : settings.mixture_components]
         self.points = points / np.sqrt(points.var(0).mean() + 1e-12)
 
@@ -106,6 +118,7 @@ class _Images:
         settings = self.settings
         anchor = _linear_opinion(self.views, self.rows, labels, self.classes, settings)
         chosen = MixtureSettings(
+            anchor=settings.linear_weight,
             likelihood=settings.sharpness,
             smoothing=settings.smoothing,
             shrinkage=settings.shrinkage,
@@ -114,7 +127,17 @@ class _Images:
             label_weight=settings.label_weight,
             covariance="full",
         )
-        return anchor, fit_mixture(self.points, labels, anchor, self.graph, prior=self.prior, settings=chosen)
+        fit = partial(fit_mixture, self.points, labels, anchor, prior=self.prior, settings=chosen)
+        mixture = fit(self.graph)
+        return anchor, fit(self._shaped_graph(mixture.probs, labels)) if settings.shaped_neighbours else mixture
+
+    def _shaped_graph(self, probs: np.ndarray, labels: np.ndarray) -> sparse.csr_matrix:
+        """The graph of neighbours as these opinions see them."""
+        settings = self.settings
+        importance = np.where(labels >= 0, settings.label_weight, 1.0).astype(np.float32)
+        scaled = self.rows / np.sqrt(self.rows.var(0).mean() + 1e-12)
+        shaped = seen_by_classes(scaled, importance[:, None] * probs, shrinkage=settings.shrinkage)
+        return neighbour_graph(*nearest_among(unit_rows(shaped), self.candidates, settings.neighbours))
 
     def held_out(self, labels: np.ndarray) -> HeldOut:
         """What both say of each label that can be held out, without it: of classes that have another one."""
