@@ -187,6 +187,30 @@ def test_large_jpegs_are_decoded_at_a_reduced_size_with_the_same_picture(
     assert np.abs(got.astype(int) - np.asarray(expected)).max() <= 4
 
 
+@pytest.mark.parametrize("size", [(40, 30), (30, 40), (48, 20)])
+def test_a_squashed_image_keeps_what_lies_at_the_edges(size: tuple[int, int]) -> None:
+    picture = np.full((size[1], size[0], 3), 200, dtype=np.uint8)
+    picture[:, :3] = picture[:3] = 0  # along the left and the upper edge
+    image = Image.fromarray(picture)
+    squashed, cropped = (decode(encode(image), size=24, squash=squash) for squash in (True, False))
+    assert np.array_equal(squashed, np.asarray(image.resize((24, 24), Image.Resampling.BILINEAR)))
+    assert squashed[12, 0].max() < 60
+    assert squashed[0, 12].max() < 60
+    assert min(cropped[12, 0].min(), cropped[0, 12].min()) < 60 < max(cropped[12, 0].min(), cropped[0, 12].min())
+    array = torch.from_numpy(picture).permute(2, 0, 1)[None]
+    resized = resize_images(array, 24, squash=True)[0].permute(1, 2, 0).numpy()
+    assert np.abs(resized.astype(int) - squashed).max() <= 1
+
+
+def test_a_squashed_image_is_turned_as_the_camera_says() -> None:
+    picture = np.random.default_rng(1).integers(80, 170, (20, 30, 3), dtype=np.uint8)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned by 90 degrees
+    turned = decode(encode(Image.fromarray(picture), exif=exif), size=12, squash=True)
+    upright = decode(encode(Image.fromarray(np.rot90(picture, -1).copy())), size=12, squash=True)
+    assert np.abs(turned.astype(int) - upright).max() <= 2
+
+
 def test_small_images_are_enlarged_without_blur_and_others_as_ever() -> None:
     noise = Image.fromarray(np.random.default_rng(0).integers(80, 170, (10, 10, 3), dtype=np.uint8))
     bilinear, bicubic = Image.Resampling.BILINEAR, Image.Resampling.BICUBIC

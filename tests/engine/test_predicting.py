@@ -93,9 +93,9 @@ def test_answers_do_not_depend_on_the_batch(model: Path, photos: Path) -> None:
 def test_never_more_than_a_batch_is_decoded(model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[str] = []
 
-    def watched(file: Any, *, size: int, grey: bool, name: str) -> torch.Tensor:
+    def watched(file: Any, *, name: str, **manner: Any) -> torch.Tensor:
         decoded.append(name)
-        return decode_image(file, size=size, grey=grey, name=name)
+        return decode_image(file, name=name, **manner)
 
     monkeypatch.setattr(predicting, "decode_image", watched)
     rows = predict_rows(load_run(model), [photos])

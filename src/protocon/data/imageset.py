@@ -228,6 +228,7 @@ class FileImages(ImageSet):
         content: hash of what the files hold.
         image_size: side of the decoded images.
         grey: one channel instead of three.
+        squash: the whole of each picture, whatever its aspect ratio, instead of its centre.
         name: what messages call the set.
         digest: hash of the pixels, where it is known already.
     """
@@ -244,6 +245,7 @@ class FileImages(ImageSet):
         content: str,
         image_size: int,
         grey: bool = False,
+        squash: bool = False,
         name: str = "files",
         digest: str | None = None,
     ) -> None:
@@ -253,6 +255,7 @@ class FileImages(ImageSet):
         self.digest = digest  # hash of the pixels, where somebody has made it already
         self.image_size = image_size
         self.grey = grey
+        self.squash = squash
         self.shape = (1 if grey else 3, image_size, image_size)
 
     def read(self, indices: np.ndarray) -> Tensor:
@@ -261,7 +264,8 @@ class FileImages(ImageSet):
         for row, index in enumerate(indices):
             path = self.ids[int(index)]
             with self.store.open(path) as file:
-                images[row] = decode_image(file, size=self.image_size, grey=self.grey, name=self.store.full_name(path))
+                name = self.store.full_name(path)
+                images[row] = decode_image(file, size=self.image_size, grey=self.grey, squash=self.squash, name=name)
         return images
 
     def subset(self, indices: np.ndarray) -> Self:

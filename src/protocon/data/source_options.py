@@ -27,6 +27,8 @@ class SourceOptions:
     """Side of the square images in pixels. None: as stored, or the source's usual size for files."""
     grey: bool = False
     """Decode image files to one channel instead of three."""
+    squash: bool = False
+    """Make images square by squashing the whole of them, instead of cropping the centre."""
     domain: str | None = None
     """Which of DomainNet's domains."""
     test_fraction: float | None = None
@@ -79,7 +81,7 @@ class SourceOptions:
                 )
 
 
-_OF_NO_SOURCE = ("memory_limit", "record", "largest_auto", "smallest_auto", "progress")
+_OF_NO_SOURCE = ("memory_limit", "squash", "record", "largest_auto", "smallest_auto", "progress")
 """Set by the program, not by a user: no error where they do nothing."""
 
 FILE_OPTIONS = ("root", "image_size", "grey", "storage", "memory_limit", "bad_files", "cache")

@@ -90,19 +90,20 @@ def _image_batches(run: TrainedRun, X: Any, scale: float) -> Iterator[Tensor]:
         levels = as_levels(images[part], scale)
         if levels.shape[1] != run.shape[0]:
             raise DataError(f"Images with {levels.shape[1]} channels; this classifier was fitted on {run.shape[0]}.")
-        yield clean(resize_images(torch.from_numpy(levels), run.shape[-1]))
+        yield clean(resize_images(torch.from_numpy(levels), run.shape[-1], squash=run.config.data.fit == "squash"))
 
 
 def _file_batches(run: TrainedRun, X: Any, scale: float) -> Iterator[Tensor]:  # noqa: ARG001
     clean = build_views(run.config, shape=run.shape, feature_std=None).clean
     store = path_store(X)
+    grey, squash = run.shape[0] == 1, run.config.data.fit == "squash"
     names = [entry.path for entry in store.files()]
     for part in _parts(len(names), int(np.prod(run.shape))):
         decoded = []
         for name in names[part]:
             with store.open(name) as file:
                 full = store.full_name(name)
-                decoded.append(decode_image(file, size=run.shape[-1], grey=run.shape[0] == 1, name=full))
+                decoded.append(decode_image(file, size=run.shape[-1], grey=grey, squash=squash, name=full))
         yield clean(torch.stack(decoded))
 
 

@@ -18,7 +18,7 @@ from protocon.data.source_options import SourceOptions
 from protocon.data.sources.arrays import channels_first
 from protocon.data.sources.listing import FileListing, make_bundle
 from protocon.errors import DataError
-from protocon.settings.auto import image_size_for
+from protocon.settings.auto import fit_for, image_size_for
 from protocon.settings.config import RunConfig
 
 Kind = Literal["features", "images", "files"]
@@ -89,7 +89,7 @@ def image_bundle(images: np.ndarray, codes: np.ndarray, names: Sequence[str], co
         config: settings of the run.
     """
     side = config.data.size_asked or image_size_for(min(images.shape[2:]), config)
-    resized = resize_images(torch.from_numpy(images), side)
+    resized = resize_images(torch.from_numpy(images), side, squash=fit_for(config) == "squash")
     return DataBundle(ArrayImages(resized, codes, names, name="images"), None, DataHints(flip=True))
 
 
@@ -105,7 +105,8 @@ def file_bundle(paths: "PathStore", codes: np.ndarray, names: Sequence[str], con
     data = config.data
 
     def load(side: int | None) -> DataBundle:
-        options = SourceOptions(image_size=side, grey=data.grey, storage=data.storage, bad_files="error")
+        squash = fit_for(config) == "squash"
+        options = SourceOptions(image_size=side, grey=data.grey, squash=squash, storage=data.storage, bad_files="error")
         listing = FileListing("files", paths, tuple(names), Members(paths.files(), codes), None, [])
         return make_bundle(listing, options)
 

@@ -72,9 +72,11 @@ def describe(run: TrainedRun) -> dict[str, Any]:
 def _preparation(run: TrainedRun) -> str:
     channels, side = run.shape[0], run.shape[-1]
     colour = "RGB" if channels == 3 else "grey (ITU-R 601 luma)"
+    whole = run.config.data.fit == "squash"
+    square = "resize the whole to" if whole else "cut out the centred square of the shorter side; resize it to"
     return (
-        f"apply the EXIF rotation; lay transparency on white; convert to 8-bit {colour}; cut out the centred square of "
-        f"the shorter side; resize it to {side}×{side} (bilinear with antialiasing, as Pillow's BILINEAR; if "
-        f"it is smaller than {side / MANY_TIMES:g} pixels, bicubic, as Pillow's BICUBIC); channels "
-        "first, levels 0 to 255. Scaling, normalisation and softmax are inside"
+        f"apply the EXIF rotation; lay transparency on white; convert to 8-bit {colour}; {square} {side}×{side} "
+        f"(bilinear with antialiasing, as Pillow's BILINEAR; if its shorter side is less than {side / MANY_TIMES:g} "
+        "pixels, bicubic, as Pillow's BICUBIC); channels first, levels 0 to 255. Scaling, normalisation and softmax "
+        "are inside"
     )

@@ -44,7 +44,7 @@ class Readable(FileImages):
     """
 
     def __init__(self, store: FileStore, files: Sequence[FileEntry], *, image_size: int) -> None:
-        facts = json.dumps([list(entry) for entry in files]).encode()
+        facts = json.dumps(["whole", *(list(entry) for entry in files)]).encode()
         super().__init__(
             store,
             [entry.path for entry in files],
@@ -52,6 +52,7 @@ class Readable(FileImages):
             (),
             content=hashlib.sha256(facts).hexdigest(),  # paths, sizes and stamps: nothing needs to be read
             image_size=image_size,
+            squash=True,  # a frozen encoder sees whole images
         )
 
     def read(self, indices: np.ndarray) -> Tensor:
@@ -61,7 +62,8 @@ class Readable(FileImages):
             path = self.ids[int(index)]
             try:
                 with self.store.open(path) as file:
-                    images[row] = decode_image(file, size=self.image_size, name=self.store.full_name(path))
+                    name = self.store.full_name(path)
+                    images[row] = decode_image(file, size=self.image_size, squash=self.squash, name=name)
             except (ProtoConError, OSError):
                 continue  # the page says so when it is to be shown
         return images

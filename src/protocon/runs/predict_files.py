@@ -57,14 +57,14 @@ def batch_rows(run: "TrainedRun") -> int:
 
 def _image_batches(run: "TrainedRun", paths: Iterable[str | Path]) -> Iterator[tuple[list[Row], Tensor]]:
     """Rows and the pixels of those that could be decoded, uint8 (n, C, H, W)."""
-    grey, size = run.shape[0] == 1, run.shape[-1]
+    grey, size, squash = run.shape[0] == 1, run.shape[-1], run.config.data.fit == "squash"
 
     def decode(wanted: Wanted) -> Tensor | str:
         if wanted.store is None:
             return wanted.error or "cannot be read"
         try:
             with wanted.store.open(wanted.path) as file:
-                return decode_image(file, size=size, grey=grey, name=wanted.name)
+                return decode_image(file, size=size, grey=grey, squash=squash, name=wanted.name)
         except (ProtoConError, OSError) as error:
             return str(error)
 

@@ -12,7 +12,7 @@ from protocon.data.source_options import MEMORY_LIMIT, Progress, SourceOptions
 from protocon.errors import ConfigError
 from protocon.features.key import default_cache
 from protocon.methods import METHODS
-from protocon.settings.auto import image_size_for, largest_side
+from protocon.settings.auto import fit_for, image_size_for, largest_side
 from protocon.settings.config import RunConfig
 
 _FROZEN_MEMORY = 2**26
@@ -38,6 +38,7 @@ def load_data(
         labels=data.labels,
         image_size=size,
         grey=data.grey,
+        squash=fit_for(config) == "squash",
         domain=data.domain,
         test_fraction=data.test_fraction,
         storage=data.storage,

@@ -82,6 +82,13 @@ def image_size_for(native: int, config: RunConfig) -> int:
     return max(native, _FROZEN_SIDE) if chosen is None else chosen.side
 
 
+def fit_for(config: RunConfig) -> Literal["crop", "squash"]:
+    """How images become square. A frozen encoder sees the whole of them: what is cropped is lost for good."""
+    if config.data.fit != "auto":
+        return config.data.fit
+    return "squash" if config.network.frozen else "crop"
+
+
 def packaged_encoder(config: RunConfig) -> packaged.Packaged | None:
     """The encoder that a frozen run gets where no weights are named: the best whose package is installed."""
     network = config.network
@@ -178,6 +185,9 @@ def _choose_for_images(choose: Choose, config: RunConfig, side: int, *, flip: bo
     kind = f"{side}-pixel images"
     slow, large = is_slow(config), side > SMALL_SIDE
     choose("data", "image_size", side, _CPU_REASON if slow and side == _CPU_SIDE else "size of the data")
+    choose(
+        "data", "fit", fit_for(config), "a frozen encoder sees whole images" if config.network.frozen else "as usual"
+    )
     choose("views", "weak", "crop" if large else "shift", kind)
     choose("views", "crop_scale", 0.2, "weak crops keep a fifth of the area or more")
     choose("views", "strong", "simclr" if large else "randaugment", kind)

@@ -47,6 +47,9 @@ class DataConfig(_Section):
     """Share of the labelled images to hold out for testing where the data has no test set."""
     image_size: int | Auto | None = "auto"
     """Side of the images that the network sees; null for embeddings, which have none."""
+    fit: Literal["auto", "crop", "squash"] = "auto"
+    """How images become square: the centre is cut out, or the whole is squashed. auto: squashed for a frozen encoder,
+    which then sees what lies at the edges; cropped for one that is trained, as usual."""
     storage: Literal["auto", "memory", "stream"] = "auto"
     """Keep all images on the device as bytes, or decode them again in every epoch."""
     grey: bool = False

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _ADDED: dict[str, dict[str, Any]] = {
+    "data": {"fit": "crop"},
     "network": {"pooled_blocks": 0, "space": "standard", "feature_engine": "torch"},
     "views": {"cached_mirror": False},
 }

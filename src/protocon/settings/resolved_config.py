@@ -10,7 +10,7 @@ from pydantic import Field
 from protocon.settings.config import DataConfig, NetworkConfig, OptimConfig, RunConfig, RunSettings, ViewsConfig
 
 _UNUSED: dict[str, dict[str, Any]] = {
-    "data": {"image_size": None},
+    "data": {"image_size": None, "fit": "crop"},
     "views": {
         "weak": "shift",
         "strong": "randaugment",
@@ -31,6 +31,7 @@ class ResolvedData(DataConfig):
     """What to learn from. How to read its files (`storage`, `bad_files`) is decided anew by whoever reads them."""
 
     image_size: int | None
+    fit: Literal["crop", "squash"]
     workers: int
 
 

@@ -1,9 +1,9 @@
 """One image file to one uint8 tensor, whatever kind of image it is.
 
-The short side is resized to `size` (bilinear, antialiased; bicubic where a small image is enlarged more than twice) and
-the centre is cropped. EXIF rotation is
-applied; transparency is laid on white; 16-bit grey is scaled to 8 bits over its whole range; of an
-animation the first frame counts. Anything else is a DataError that names the file and the reason.
+The centre square is cropped, or the whole picture is squashed into a square, and resized to `size` (bilinear,
+antialiased; bicubic where a small image is enlarged more than twice). EXIF rotation is applied; transparency is laid on
+white; 16-bit grey is scaled to 8 bits over its whole range; of an animation the first frame counts. Anything else is a
+DataError that names the file and the reason.
 """
 
 import os
@@ -59,7 +59,15 @@ _TURNS = {
 }
 
 
-def decode_image(file: BinaryIO, *, size: int, name: str, grey: bool = False, max_pixels: int = MAX_PIXELS) -> Tensor:
+def decode_image(
+    file: BinaryIO,
+    *,
+    size: int,
+    name: str,
+    grey: bool = False,
+    squash: bool = False,
+    max_pixels: int = MAX_PIXELS,
+) -> Tensor:
     """Read an image as uint8 (3, size, size), or (1, size, size) if `grey`.
 
     Args:
@@ -67,13 +75,20 @@ def decode_image(file: BinaryIO, *, size: int, name: str, grey: bool = False, ma
         size: side of the result in pixels.
         name: what messages call the file.
         grey: one channel (ITU-R 601 luma) instead of three.
+        squash: keep the whole picture, whatever its aspect ratio, instead of its centre.
         max_pixels: an image that would need more at once is refused before a pixel of it is decoded.
     """
-    return decode_with_facts(file, size=size, name=name, grey=grey, max_pixels=max_pixels)[0]
+    return decode_with_facts(file, size=size, name=name, grey=grey, squash=squash, max_pixels=max_pixels)[0]
 
 
 def decode_with_facts(
-    file: BinaryIO, *, size: int, name: str, grey: bool = False, max_pixels: int = MAX_PIXELS
+    file: BinaryIO,
+    *,
+    size: int,
+    name: str,
+    grey: bool = False,
+    squash: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> tuple[Tensor, ImageFacts]:
     """The same, with what the file says of itself (dimensions before EXIF rotation).
 
@@ -82,6 +97,7 @@ def decode_with_facts(
         size: side of the square that comes out, in pixels.
         name: what messages call the file.
         grey: one channel instead of three.
+        squash: keep the whole picture, whatever its aspect ratio, instead of its centre.
         max_pixels: a file that claims more is refused before it is decoded.
     """
     try:
@@ -93,7 +109,7 @@ def decode_with_facts(
             _refuse_huge(image, facts, max_pixels)
             image.load()
             turn = _turn(image)
-            square = _square(_eight_bits(image, name, grey=grey), size)
+            square = _square(_eight_bits(image, name, grey=grey), size, squash=squash)
     except (DataError, MemoryError):
         raise
     except Exception as error:  # Pillow's plugins raise whatever their parsers stumble over
@@ -101,7 +117,7 @@ def decode_with_facts(
             f"{name} cannot be decoded: {error}. The file is damaged or cut short; replace or remove it."
         ) from error
     if turn is not None:
-        square = square.transpose(turn)  # after the centre crop, which turning does not change
+        square = square.transpose(turn)  # turning changes neither the centre nor the whole
     pixels = torch.from_numpy(np.array(square))
     return (pixels[None] if grey else pixels.permute(2, 0, 1).contiguous()), facts
 
@@ -207,14 +223,14 @@ def much_enlarged(side: int, size: int) -> bool:
     return size > MANY_TIMES * side
 
 
-def _square(image: Image.Image, size: int) -> Image.Image:
-    """Centre square, resized: the same as resizing the short side and then cropping, in one pass."""
+def _square(image: Image.Image, size: int, *, squash: bool) -> Image.Image:
+    """Centre square or the whole picture, resized: cropping and resizing in one pass."""
     if image.size == (size, size):
         return image
     side = min(image.size)
     left, top = (image.width - side) // 2, (image.height - side) // 2
-    box = (left, top, left + side, top + side)
-    if side == size:
+    box = (0, 0, *image.size) if squash else (left, top, left + side, top + side)
+    if side == size and not squash:
         return image.crop(box)
     method = Image.Resampling.BICUBIC if much_enlarged(side, size) else Image.Resampling.BILINEAR
     return image.resize((size, size), method, box=box)

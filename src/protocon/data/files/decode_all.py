@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 import torch
@@ -25,6 +26,14 @@ _SHOWN_FAILURES = 5
 _WORTH_A_THREAD = 16_384  # bytes: Pillow decodes without the interpreter's lock, but opens files with it
 _TINY = 8
 """Images with a shorter side than this hardly show anything."""
+
+
+class Manner(TypedDict):
+    """How files are decoded."""
+
+    size: int
+    grey: bool
+    squash: bool
 
 
 @dataclass(frozen=True)
@@ -134,13 +143,17 @@ class Decoder:
     def _record_place(self, members: Members) -> RecordPlace | None:
         if self.options.record is None or self.options.storage != "auto":
             return None
-        return record_place(self.options.record, self.store, members.files, size=self.size, grey=self.options.grey)
+        return record_place(self.options.record, self.store, members.files, **self._manner)
 
     def _cache_file(self, members: Members) -> Path | None:
         if self.options.cache is None:
             return None
-        where, grey = self.store.where, self.options.grey
-        return cache_file(self.options.cache, where, members.files, size=self.size, grey=grey)
+        return cache_file(self.options.cache, self.store.where, members.files, **self._manner)
+
+    @property
+    def _manner(self) -> Manner:
+        """How files are decoded."""
+        return {"size": self.size, "grey": self.options.grey, "squash": self.options.squash}
 
     def _decode_into(self, place: Decoded, members: Members) -> tuple[ImageFacts | str, ...]:
         """Decode each file into its row (if there are rows); return its facts, or what is wrong, without its name."""
@@ -150,7 +163,7 @@ class Decoder:
             name = self.store.full_name(path)
             try:
                 with self.store.open(path) as file:
-                    image, facts = decode_with_facts(file, size=self.size, grey=self.options.grey, name=name)
+                    image, facts = decode_with_facts(file, name=name, **self._manner)
             except DataError as error:
                 return str(error).removeprefix(f"{name} ")
             if place.pixels is not None:

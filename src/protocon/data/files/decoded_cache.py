@@ -16,7 +16,7 @@ _DECODER_VERSION = 2
 """Raise it whenever decoding gives other pixels than before."""
 
 
-def cache_file(folder: Path, where: str, files: list[FileEntry], *, size: int, grey: bool) -> Path:
+def cache_file(folder: Path, where: str, files: list[FileEntry], *, size: int, grey: bool, squash: bool) -> Path:
     """Where the decoded images of just these files, unchanged, are kept: another file, another name.
 
     Args:
@@ -25,8 +25,9 @@ def cache_file(folder: Path, where: str, files: list[FileEntry], *, size: int, g
         files: with their sizes and times, which tell whether they have changed.
         size: side of the decoded images.
         grey: whether they have one channel.
+        squash: the whole of each picture instead of its centre.
     """
-    digest = hashlib.sha256(f"{_DECODER_VERSION} {size} {grey} {where}".encode("utf-8", "surrogateescape"))
+    digest = hashlib.sha256(f"{_DECODER_VERSION} {size} {grey} {squash} {where}".encode("utf-8", "surrogateescape"))
     for part in StringTable(entry.path for entry in files).buffers():
         digest.update(part)
     digest.update(np.array([(entry.size, entry.stamp) for entry in files], dtype=np.int64).tobytes())

@@ -75,7 +75,9 @@ class RecordPlace:
             return
 
 
-def record_place(folder: Path, store: FileStore, files: list[FileEntry], *, size: int, grey: bool) -> RecordPlace:
+def record_place(
+    folder: Path, store: FileStore, files: list[FileEntry], *, size: int, grey: bool, squash: bool
+) -> RecordPlace:
     """Where the record of these files, decoded at this size, is kept or would be.
 
     Args:
@@ -84,8 +86,9 @@ def record_place(folder: Path, store: FileStore, files: list[FileEntry], *, size
         files: in order.
         size: side of the decoded images.
         grey: one channel instead of three.
+        squash: the whole of each picture instead of its centre.
     """
-    digest = hashlib.sha256(f"{_decoder()} {size} {grey} {_where(store)}".encode("utf-8", "surrogateescape"))
+    digest = hashlib.sha256(f"{_decoder()} {size} {grey} {squash} {_where(store)}".encode("utf-8", "surrogateescape"))
     for part in StringTable(entry.path for entry in files).buffers():
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)

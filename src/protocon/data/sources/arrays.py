@@ -105,7 +105,7 @@ def _image_set(
         features = torch.from_numpy(np.array(rows, dtype=np.float32))
         return FeatureArray(features, chosen, class_names, name="arrays", ids=ids)
     images = torch.from_numpy(channels_first(rows))
-    resized = images if options.image_size is None else resize_images(images, options.image_size)
+    resized = images if options.image_size is None else resize_images(images, options.image_size, squash=options.squash)
     return ArrayImages(resized, chosen, class_names, name="arrays", ids=ids, content=content_of(images))
 
 

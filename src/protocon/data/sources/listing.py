@@ -176,9 +176,10 @@ def _image_set(
         images.digest = part.digest
         return images
     facts: dict[str, Any] = {"name": name, "ids": ids, "content": content, "digest": part.digest}
+    manner: dict[str, Any] = {"image_size": size, "grey": options.grey, "squash": options.squash}
     if part.spool is not None and part.rows is not None:
         return SpooledImages(part.spool, part.rows, members.labels, names, **facts)
-    return FileImages(store, labels=members.labels, class_names=names, image_size=size, grey=options.grey, **facts)
+    return FileImages(store, labels=members.labels, class_names=names, **manner, **facts)
 
 
 def _usual_size(store: FileStore, files: list[FileEntry], options: SourceOptions) -> int:
