@@ -2,6 +2,7 @@
 
     python -m benchmarks.picks --data ../shared/data --work suite            # all folders, 2C and 4C labels, 5 seeds
     python -m benchmarks.picks --data ../shared/data --half tuning --seeds 2
+    python -m benchmarks.picks --data ../shared/data --json benchmarks/results/picks.json --docs docs/picking.md
 
 A seed draws nine tenths of the training images, from which all rules pick and the run learns: so that rules without
 randomness are measured on several folders too. Labels are the truth. The classifier is a whole run of `protocon train`
@@ -26,6 +27,7 @@ from benchmarks.suite import HALVES
 from benchmarks.suite_cells import Folder as SuiteFolder
 from protocon.picking.coverage import stands_for
 
+BEGIN, END = "<!-- picks begin -->", "<!-- picks end -->"
 RANDOM, ONE, THREE = "random", "coverage, 1 round", "coverage, 3 rounds"
 
 
@@ -198,6 +200,12 @@ def differences(cells: Sequence[Cell], folders: Sequence[str], budgets: Sequence
     return lines
 
 
+def with_tables(page: str, shown: str) -> str:
+    """A page with the tables between its marks."""
+    before, rest = page.split(BEGIN)
+    return f"{before}{BEGIN}\n{shown.strip()}\n{END}{rest.split(END)[1]}"
+
+
 def main() -> None:
     """Measure what is missing, print tables, keep the cells."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -210,13 +218,17 @@ def main() -> None:
     parser.add_argument("--per-class", default="2,4")
     parser.add_argument("--rules", default=";".join(RULES), help="separated by semicolons")
     parser.add_argument("--json", type=Path, help="write all cells here")
+    parser.add_argument("--docs", type=Path, help="put the tables between this page's marks")
     asked = parser.parse_args()
     folders = asked.folders.split(",") if asked.folders else HALVES[asked.half]
     budgets, rules = [int(text) for text in asked.per_class.split(",")], asked.rules.split(";")
     measured = Cells(asked.data.resolve(), asked.work.resolve(), asked.name)
     # Draw by draw, so that what is there after an interruption is all folders of the first draws.
     cells = [c for seed in range(asked.seeds) for folder in folders for c in measured.get(folder, rules, budgets, seed)]
-    print(tables(cells))
+    shown = tables(cells)
+    print(shown)
+    if asked.docs is not None:
+        asked.docs.write_text(with_tables(asked.docs.read_text(encoding="utf-8"), shown), encoding="utf-8")
     if asked.json is not None:
         lines = ",\n".join(json.dumps(asdict(cell)) for cell in cells)
         asked.json.write_text('{"cells": [\n' + lines + "\n]}\n", encoding="utf-8")

@@ -135,6 +135,8 @@ def test_every_view_fits_and_names_are_text(browser: Any, tmp_path: Path, width:
         seen = Watched(browser, server.url, width)
         for _ in range(6):
             seen.type({"red": SCRIPT, "green": long}.get(truth[seen.caption()], "blue"))
+        seen.press("0")  # so that all notes of the bar are there
+        seen.press("Space")
         wait(lambda: server.desk.opinion.known.version == server.desk.version)
         for view in ("label", "grid", "review", "classes", "finish"):
             seen.page.click(f"#tab-{view}")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.picks import Cell, measure, read_cells, tables
+from benchmarks.picks import BEGIN, END, Cell, measure, read_cells, tables, with_tables
 from benchmarks.picks_rules import RULES, Folder, Pool
 from tests.picking.blobs import blobs
 
@@ -62,3 +62,8 @@ def test_a_line_that_was_cut_short_is_measured_again(tmp_path: Path) -> None:
     text += '"unlabelled": 0.5, "found": 1.0, "prior": 0.1, "uniform": 0.2}\n{"folder": "a", "ru'
     (tmp_path / "a.jsonl").write_text(text)
     assert read_cells(tmp_path / "a.jsonl") == [cell]
+
+
+def test_the_page_takes_the_tables_between_its_marks() -> None:
+    once = with_tables(f"before\n{BEGIN}\nold\n{END}\nafter\n", "\n| new |")
+    assert once == f"before\n{BEGIN}\n| new |\n{END}\nafter\n" == with_tables(once, "| new |")

@@ -38,6 +38,16 @@ def test_unlabelled_images_help() -> None:
     assert np.mean(gain) > 0.02
 
 
+def test_nobody_is_wholly_sure_of_an_image_without_a_label() -> None:
+    features, groups = blobs((80, 60, 40), spread=0.6)
+    labels = np.full(len(groups), -1)
+    labels[[int(np.flatnonzero(groups == group)[0]) for group in range(3)]] = range(3)
+    probs = FastModel(features).predict(labels).probs
+    assert (probs[labels >= 0].max(axis=1) == 1).all()
+    assert probs[labels < 0].max() < 0.999
+    np.testing.assert_allclose(probs.sum(axis=1), 1, rtol=1e-5)
+
+
 def test_labels_stay_and_repetition_changes_no_bit() -> None:
     features, groups = blobs((40, 40), spread=2.0)
     labels = some_labels(groups, 3)

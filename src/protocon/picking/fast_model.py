@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from protocon.core.feature_space import FeatureSpace, feature_space
+from protocon.core.label_trust import mix
 from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture
 from protocon.core.neighbours import nearest, neighbour_graph, neighbours, unit_rows
 from protocon.core.softmax_regression import LinearClassifier, softmax, softmax_regression
@@ -14,6 +15,8 @@ from protocon.errors import DataError
 
 DIMENSIONS = 128
 NEIGHBOURS = 15
+LINEAR_SHARE = 0.1
+"""Of the linear classifier in what is said: where neighbours agree, they are surer than they should be."""
 SETTINGS = MixtureSettings(
     likelihood=0.25, rounds=8, inner=3, shrinkage=0.3, label_weight=5.0, covariance="full", uniform=0.0
 )
@@ -85,7 +88,8 @@ class FastModel:
         say = np.einsum("nk,nkc->nc", weights, mixture.probs[near])
         chosen = self.settings
         scores = chosen.anchor * _log_probs(linear, points) + chosen.likelihood * mixture.log_likelihood(points)
-        probs[:, present] = softmax(scores + np.log(mixture.prior + 1e-12) + chosen.smoothing * say)
+        agreed = softmax(scores + np.log(mixture.prior + 1e-12) + chosen.smoothing * say)
+        probs[:, present] = mix(softmax(linear.logits(points)), agreed, LINEAR_SHARE)
         return probs
 
     def _fit(
@@ -116,8 +120,10 @@ class FastModel:
         given = np.maximum(given, 1e-6) / np.maximum(given, 1e-6).sum()
         mixture = fit_mixture(self.points, within, anchor, self.graph, prior=given, settings=self.settings)
         opinion = whole.copy()
-        whole[:, present], opinion[:, present] = mixture.probs, softmax(anchor)
-        frequencies[present] = mixture.probs.mean(axis=0) if prior is None else given
+        opinion[:, present] = softmax(anchor)
+        whole[:, present] = mix(opinion[:, present], mixture.probs, LINEAR_SHARE)
+        whole[known] = np.eye(count, dtype=np.float32)[labels[known]]
+        frequencies[present] = whole[:, present].mean(axis=0) if prior is None else given
         return Prediction(whole, frequencies, opinion), mixture, linear, present
 
 
