@@ -19,6 +19,7 @@ from protocon.engine.labelling.write_outputs import draw_report, write_card
 from protocon.engine.loop.epochs import train_run
 from protocon.engine.loop.signals import StopSignals
 from protocon.engine.planning.budget import within_budget
+from protocon.engine.planning.side_budget import images_within_budget
 from protocon.engine.setup.announce import announce, bar, keep_record
 from protocon.engine.setup.encode import encode
 from protocon.engine.setup.fabric import Fabric, build_fabric
@@ -114,6 +115,9 @@ def fit(
         say(f"no run {path} to resume; starting it")
     settled = _settle(config, begun, console, bundle)
     if begun is None:
+        if bundle is None:
+            smaller = images_within_budget(config, settled, fabric, console)
+            settled = settled if smaller is settled.bundle else settle(config, smaller)
         settled = within_budget(config, settled, fabric, console, started=started)
         announce(settled, console, verbose=verbose)
     folder = begun.folder if begun is not None else None
