@@ -18,6 +18,7 @@ import yaml
 from PIL import Image
 
 import protocon
+from protocon.base.yaml_text import SAFE_LOADER
 from protocon.data.files.decode import decode_image
 from protocon.data.registry import DATASETS
 from protocon.data.source_options import SourceOptions
@@ -126,8 +127,9 @@ def test_no_module_has_a_call_that_runs_what_it_reads() -> None:
             if name == "torch.load":
                 assert given.get("weights_only") == "True", place
             if name == "yaml.load":
-                assert ast.unparse(call.args[1]) == "PlainLoader", place
+                assert ast.unparse(call.args[1]) in ("PlainLoader", "SAFE_LOADER"), place
     assert issubclass(PlainLoader, yaml.SafeLoader)
+    assert SAFE_LOADER in (yaml.SafeLoader, getattr(yaml, "CSafeLoader", None))
 
 
 @pytest.mark.parametrize("way", ["../secret.png", "images/../../secret.png", "{absolute}", "..\\secret.png"])

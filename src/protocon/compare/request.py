@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
+from protocon.base.yaml_text import to_text
 from protocon.compare.variants import base_of, read_variant
 from protocon.errors import ConfigError, RunError
 from protocon.methods import METHODS
@@ -215,7 +214,7 @@ def request_to_yaml(request: Request) -> str:
         "methods": {name: {} if name in REFERENCES else dump["method"] for name, dump in dumps.items()},
         **common,
     }
-    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    return to_text(content)
 
 
 def request_from_yaml(text: str, origin: str) -> Request:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
+
+from protocon.base.blas_thread import one_blas_thread
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def softmax_regression(
         slope = design.T @ (share * (powers / total - wanted)) + ridge * matrix
         return float(value + 0.5 * (ridge * matrix * matrix).sum(dtype=np.float64)), slope.astype(np.float64).ravel()
 
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         found = minimize(loss, np.zeros((width + 1) * classes), jac=True, method="L-BFGS-B", options={"maxiter": steps})
     matrix = found.x.reshape(width + 1, classes).astype(np.float32)
     return LinearClassifier(matrix[:-1], matrix[-1])

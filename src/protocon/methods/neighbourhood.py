@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 from pydantic import Field
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
+from protocon.base.blas_thread import one_blas_thread
 from protocon.core.label_trust import HeldOut, fitted_temperature, linear_share, mix
 from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture, seen_by_classes
 from protocon.core.neighbours import nearest_among, neighbour_graph, neighbours, unit_rows
@@ -88,7 +88,7 @@ def find_neighbourhood(
         settings: how much each of the three counts.
         prior: class frequencies (C,) to take into account; None for none.
     """
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         return _solve(samples, classes, settings, np.full(classes, 1.0 / classes) if prior is None else prior)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from protocon.base.yaml_text import read_yaml
 from protocon.errors import RunError
 from protocon.runs import layout
 from protocon.settings.legacy import with_current_result
@@ -119,7 +120,7 @@ def _yaml(file: Path) -> Row:
     if not file.is_file():
         return {}
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = read_yaml(file.read_text(encoding="utf-8"))
     except (yaml.YAMLError, ValueError) as error:
         raise RunError(f"{file} is damaged: {error}. Restore it.") from error
     return content if isinstance(content, dict) else {}

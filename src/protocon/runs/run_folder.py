@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from itertools import count
 from pathlib import Path
@@ -301,12 +302,6 @@ def _whole_lines(file: Path) -> list[str]:
 
 def environment() -> dict[str, Any]:
     """Versions, machine and command: what somebody needs to repeat the run."""
-    versions = {}
-    for package in _PACKAGES:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = "not installed"
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": sys.argv,
@@ -314,5 +309,17 @@ def environment() -> dict[str, Any]:
         "platform": platform.platform(),
         "threads": torch.get_num_threads(),
         "cuda": torch.version.cuda if torch.cuda.is_available() else None,
-        "packages": versions,
+        "packages": dict(_versions()),
     }
+
+
+@cache
+def _versions() -> tuple[tuple[str, str], ...]:
+    """Of the packages that a result depends on; once per process, because each is looked for on the disk."""
+    versions = []
+    for package in _PACKAGES:
+        try:
+            versions.append((package, metadata.version(package)))
+        except metadata.PackageNotFoundError:
+            versions.append((package, "not installed"))
+    return tuple(versions)

@@ -9,6 +9,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, ValidationError, model_validator
 
 from protocon.base.duration import parse_duration
+from protocon.base.yaml_text import to_text
 from protocon.data.registry import DATASETS
 from protocon.errors import ConfigError, unknown_name
 from protocon.methods import METHODS, MethodConfig
@@ -440,7 +441,7 @@ def _check_names(values: Mapping[str, Any], fields: dict[str, list[str]]) -> Non
 
 def to_yaml(config: RunConfig) -> str:
     """All settings as YAML that `validate` reads back."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    return to_text(config.model_dump(mode="json"))
 
 
 def differences(old: RunConfig, new: RunConfig) -> list[str]:
