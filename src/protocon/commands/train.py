@@ -9,6 +9,7 @@ from rich.table import Table
 
 from protocon.commands.console import emit, interruptible, say
 from protocon.commands.options import DATA, NETWORK, TRAINING, AsJson, Chosen, Debug, takes
+from protocon.commands.run_options import OUT, AcceptChanges, Name, Out, Resume, Verbose
 from protocon.errors import ProtoConError
 
 if TYPE_CHECKING:
@@ -18,23 +19,11 @@ if TYPE_CHECKING:
 @takes(DATA, NETWORK, TRAINING)
 def train(
     chosen: Chosen,
-    out: Annotated[Path, typer.Option("--out", help="Folder that holds run folders.", rich_help_panel="Output")] = Path(
-        "runs"
-    ),
-    name: Annotated[
-        str | None, typer.Option("--name", help="Name of the run folder.", rich_help_panel="Output")
-    ] = None,
-    resume: Annotated[
-        str | None,
-        typer.Option("--resume", help="auto: continue the newest run of this name; or a run folder to continue."),
-    ] = None,
-    accept_changes: Annotated[
-        bool,
-        typer.Option("--accept-changes", help="Resume although settings have changed, such as optim.epochs."),
-    ] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Say what was chosen for every setting, and why; it is in the files too.")
-    ] = False,
+    out: Out = OUT,
+    name: Name = None,
+    resume: Resume = None,
+    accept_changes: AcceptChanges = False,
+    verbose: Verbose = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,  # noqa: ARG001
