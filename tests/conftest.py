@@ -2,14 +2,32 @@
 
 import signal
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.quick import without_waiting
+
+if TYPE_CHECKING:
+    from tests.engine.zygote import Zygote
+
+without_waiting()
 
 
 def pytest_configure() -> None:
     """Hear Ctrl-C even where the tests were started in the background, which shells make deaf to it."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Zygote"]:
+    """The process whose forks are killed; all tests of this process share it."""
+    from tests.engine.zygote import Zygote
+
+    with Zygote(tmp_path_factory.mktemp("zygote") / "log", waits=False) as running:
+        assert running.run("recipes").code == 0  # it has imported everything now
+        yield running
 
 
 @pytest.fixture

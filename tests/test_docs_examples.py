@@ -77,7 +77,7 @@ def grown_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project with the page's file and line, and nothing else, added."""
     project = tmp_path_factory.mktemp("grown")
     for part in ("src", "tests"):
-        shutil.copytree(ROOT / part, project / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / part, project / part)  # with what is compiled, which spares compiling it again
     shutil.copy(ROOT / "pyproject.toml", project)
     code, line = file_and_line()
     methods = project / "src" / "protocon" / "methods"

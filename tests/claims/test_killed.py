@@ -2,16 +2,17 @@
 
 import json
 import multiprocessing
-import os
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from protocon.claims.campaign import Campaign
 from protocon.claims.field import field_named
+from protocon.compare import pool
+from tests.engine.zygote import Zygote
 
 QUICK = ("optim.batch_size=64",)
 
@@ -25,21 +26,20 @@ def run(folder: Path) -> list[dict[str, Any]]:
     return list(campaign(folder).run(["start"], Console(quiet=True)))
 
 
+def run_in(folder: str) -> None:
+    """For a process of its own, which has imported all that its cells need."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "_context", lambda: multiprocessing.get_context("fork"))
+        run(Path(folder))
+
+
 def finished(folder: Path) -> list[Path]:
     return sorted(folder.glob("plain/cells/*/result.json"))
 
 
-def test_a_killed_claim_continues_and_gives_the_same_table_and_figure(tmp_path: Path) -> None:
-    # Not a fork: this process may have computed with several threads, which a fork of it would wait for.
-    child = multiprocessing.get_context("spawn").Process(target=run, args=(tmp_path / "killed",))
-    child.start()
-    end = time.monotonic() + 200
-    while not finished(tmp_path / "killed"):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    assert child.pid is not None
-    os.kill(child.pid, signal.SIGKILL)
-    child.join()
+def test_a_killed_claim_continues_and_gives_the_same_table_and_figure(zygote: Zygote, tmp_path: Path) -> None:
+    first = tmp_path / "killed" / "plain/cells/*/result.json"
+    assert zygote.call(f"{__name__}:run_in", str(tmp_path / "killed"), once=first).code == -signal.SIGKILL
     before = {file: file.stat().st_mtime_ns for file in finished(tmp_path / "killed")}
     assert 1 <= len(before) < 4
     whole, continued = run(tmp_path / "whole"), run(tmp_path / "killed")

@@ -16,7 +16,7 @@ from protocon.settings.config import RunConfig, build_config
 from tests.methods.toys import TOYS, registered
 
 CLASSES = 4
-EPOCHS = 3
+EPOCHS = 2
 STEPS_PER_EPOCH = 7
 
 # 95 unlabelled samples in 7 steps of 13 or 14, and 5 labelled ones per step: two processes never hold equal slices of

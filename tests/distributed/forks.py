@@ -1,4 +1,4 @@
-"""A job of several processes that are forks of one which has imported everything: `python -m tests.distributed.forks`.
+"""A job of several processes that are forks of one which has imported everything, and computed nothing.
 
 It does for them what torchrun does: ranks, an address to meet at, and the end of all where one fails. What is tested is
 what the processes do together; that torchrun starts them is tested by the job whose process is killed.
@@ -73,7 +73,3 @@ def main(processes: int, arguments: list[str]) -> int:
         else:
             time.sleep(0.05)
     return failed
-
-
-if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))

@@ -1,4 +1,4 @@
-"""Start the worker in two real processes that talk over gloo: with torchrun, or as forks, which import nothing."""
+"""Start the worker in two real processes that talk over gloo, with torchrun. As forks: `Zygote.job`."""
 
 import os
 import subprocess
@@ -25,18 +25,10 @@ class Ended:
 def torchrun(part: str, data: Path, out: Path, *options: str, processes: int = 2) -> Ended:
     """Run a part of the worker in this many processes; `options` are torchrun's."""
     launcher = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", *options]
-    return _run([*launcher, str(Path(__file__).with_name("worker.py"))], part, data, out)
-
-
-def forked(part: str, data: Path, out: Path, *, processes: int = 2) -> Ended:
-    """The same in forks of one process, which has imported everything once."""
-    return _run(["tests.distributed.forks", str(processes)], part, data, out)
-
-
-def _run(launcher: list[str], part: str, data: Path, out: Path) -> Ended:
+    worker = Path(__file__).with_name("worker.py")
     paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
-        [sys.executable, "-m", *launcher, part, str(data), str(out)],
+        [sys.executable, "-m", *launcher, str(worker), part, str(data), str(out)],
         cwd=_ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)},
         stdout=subprocess.PIPE,

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.distributed.cases import EPOCHS, config_of, train
-from tests.distributed.launch import forked, torchrun
+from tests.distributed.launch import torchrun
 from tests.distributed.test_one_process_or_two import assert_same_run, metrics
+from tests.engine.zygote import Zygote
 
 # Seconds between torchrun's looks at its processes: time for the survivor to speak before it is stopped.
 PATIENT = "--monitor-interval=3"
@@ -30,8 +31,10 @@ def test_a_killed_process_ends_the_job_and_one_process_goes_on(data: Path, tmp_p
 
 
 @pytest.mark.timeout(400)
-def test_a_process_that_does_not_answer_ends_the_job_after_the_time_set(data: Path, tmp_path: Path) -> None:
-    job = forked("hanging", data, tmp_path)
+def test_a_process_that_does_not_answer_ends_the_job_after_the_time_set(
+    data: Path, zygote: Zygote, tmp_path: Path
+) -> None:
+    job = zygote.job("hanging", data, tmp_path, processes=2)
     assert job.code != 0
-    assert "error: process 0 of 2 cannot reach the others" in job.text
+    assert "error: process 0 of 2 cannot reach the others" in job.output
     assert [row["epoch"] for row in metrics(tmp_path / "run")] == [0]

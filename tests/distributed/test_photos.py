@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.distributed import photos
-from tests.distributed.launch import forked
 from tests.distributed.test_one_process_or_two import assert_same_run
 from tests.engine.kills import assert_same_run as assert_same_bits
 from tests.engine.photos import IMAGES, LABELS, make_photos
+from tests.engine.zygote import Zygote
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -29,10 +29,10 @@ def alone(place: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def together(place: Path) -> Path:
+def together(place: Path, zygote: Zygote) -> Path:
     """Where two processes left their runs."""
-    job = forked("photos", place, place)
-    assert job.code == 0, job.text
+    job = zygote.job("photos", place, place, processes=2)
+    assert job.code == 0, job.output
     return place
 
 
@@ -63,11 +63,11 @@ def test_a_signal_to_one_stops_both_and_they_resume_to_the_bit(stage: str, kept:
 
 
 def test_a_process_killed_among_features_ends_the_job_and_one_process_resumes(
-    alone: Path, place: Path, tmp_path: Path
+    alone: Path, place: Path, zygote: Zygote, tmp_path: Path
 ) -> None:
-    job = forked("photos killed", place, tmp_path)
+    job = zygote.job("photos killed", place, tmp_path, processes=2)
     assert job.code != 0
-    assert "process 0 of 2 cannot reach the others" in job.text
+    assert "process 0 of 2 cannot reach the others" in job.output
     (table,) = (tmp_path / "cache of run").rglob("chunks.jsonl")
     assert 0 < table.read_text().count("sha256") < IMAGES // photos.CHUNK
     photos.train(place, tmp_path, "run", resume=True)

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.distributed.launch import forked
 from tests.distributed.signalled import STEP
 from tests.engine.kills import assert_same_run
+from tests.engine.zygote import Zygote
 
 
 @pytest.mark.timeout(600)
 def test_a_signal_to_one_process_stops_both_and_they_go_on_as_if_nothing_had_happened(
-    data: Path, tmp_path: Path
+    data: Path, zygote: Zygote, tmp_path: Path
 ) -> None:
-    job = forked("signalled", data, tmp_path)
-    assert job.code == 0, job.text
+    job = zygote.job("signalled", data, tmp_path, processes=2)
+    assert job.code == 0, job.output
     seen = [json.loads((tmp_path / f"stopped-{rank}.json").read_text()) for rank in (0, 1)]
     assert "another process" in seen[0]["message"]
     assert "SIGTERM" in seen[1]["message"]

@@ -19,9 +19,7 @@ from protocon.engine.loop.trainer import Trainer
 from protocon.errors import TrainingError
 from protocon.runs.predict_set import predict_set
 from protocon.types import Outputs
-from tests.distributed import photos
 from tests.distributed.cases import CASES, NORMS, STEPS_PER_EPOCH, arguments_of, config_of, double, train
-from tests.distributed.norms import as_slice, layers
 from tests.distributed.signalled import signalled
 from tests.distributed.stopping import before_step
 
@@ -76,6 +74,8 @@ def one_image() -> Outputs:
 
 def normalise() -> dict[str, dict[str, Tensor]]:
     """Synchronised norms on this process's slice of each layer's rows."""
+    from tests.distributed.norms import as_slice, layers  # timm takes seconds to import
+
     return {
         name: as_slice(layer, x, gradient, rank=distributed.rank()) for name, (layer, x, gradient) in layers().items()
     }
@@ -123,13 +123,27 @@ def hanging(data: Path, out: Path) -> None:
         protocon()
 
 
+def photos(data: Path, out: Path) -> None:
+    """Photographs with the installed encoder, which timm builds."""
+    from tests.distributed.photos import together
+
+    together(data, out)
+
+
+def photos_killed(data: Path, out: Path) -> None:
+    """The same, killed among features."""
+    from tests.distributed.photos import killed_among_features
+
+    killed_among_features(data, out)
+
+
 PARTS = {
     "together": together,
     "signalled": signalled,
     "killed": killed,
     "hanging": hanging,
-    "photos": photos.together,
-    "photos killed": photos.killed_among_features,
+    "photos": photos,
+    "photos killed": photos_killed,
 }
 
 

@@ -29,13 +29,13 @@ SMALL_DIGITS = (
 OFTEN = "checkpoint_minutes=0.0005"  # 30 ms: about every step
 
 
-def embeddings(folder: Path) -> list[str]:
-    """Two clouds of 60 points with 6 labels: steps of milliseconds."""
+def embeddings(folder: Path, points: int = 60) -> list[str]:
+    """Two clouds of so many points with 6 labels: steps of milliseconds."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(0)
-    labels = np.repeat([0, 1], 60)
-    features = rng.normal(size=(120, 8)) + 2 * labels[:, None]
-    known = np.where(np.arange(120) % 60 < 3, labels, -1)
+    labels = np.repeat([0, 1], points)
+    features = rng.normal(size=(2 * points, 8)) + 2 * labels[:, None]
+    known = np.where(np.arange(2 * points) % points < 3, labels, -1)
     file = folder / "set.npz"
     np.savez(file, x=features.astype(np.float32), y=known, x_test=features, y_test=labels)
     return [

@@ -22,14 +22,14 @@ def small_config(*overrides: str, method: str = "protocon", labels_per_class: in
     return build_config(settings=settings, overrides=(*SMALL, *overrides))
 
 
-def few_digits(folder: Path) -> list[str]:
-    """Settings that read 240 digits and 60 to test on from a file, which is written if it is not there."""
+def few_digits(folder: Path, count: int = 240) -> list[str]:
+    """Settings that read so many digits and 60 to test on from a file, which is written if it is not there."""
     file = folder / "few-digits.npz"
     if not file.is_file():
         folder.mkdir(parents=True, exist_ok=True)
         digits = load_digits()
         x, y = (digits.images[:300, None] * 15.9375).astype(np.uint8), digits.target[:300]
-        np.savez(file, x=x[:240], y=y[:240], x_test=x[240:], y_test=y[240:])
+        np.savez(file, x=x[:count], y=y[:count], x_test=x[240:], y_test=y[240:])
     return ["data.name=arrays", f"data.root={file}", "data.labels_per_class=2", "data.image_size=8"]
 
 
@@ -47,7 +47,7 @@ def small_run(
 
 
 def tiny_run(out: Path, *overrides: str, method: str = "protocon", resume: bool = False) -> dict[str, Any]:
-    """Train on a few digits, which lie beside `out`; a fifth of a second per epoch."""
-    few = (*few_digits(out.parent), "batch_size=8", "mu=4", "tensorboard=false", "report=false")
+    """Train on a few digits, which lie beside `out`: epochs of four steps."""
+    few = (*few_digits(out.parent, 120), "batch_size=8", "mu=4", "tensorboard=false", "report=false")
     config = build_config(settings={"method_name": method}, overrides=(*few, *overrides))
     return fit(config, out=out, console=quiet(), resume=resume)

@@ -1,11 +1,14 @@
 """Runs that are made to fit into the time that there is."""
 
 import json
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
+from protocon.engine import run as running
 from protocon.engine.planning.budget import MIN_EPOCHS, Speed, choose_epochs, measure, within_budget
 from protocon.engine.run import fit
 from protocon.engine.setup.encode import outline
@@ -14,14 +17,15 @@ from protocon.engine.setup.session import build, prepare, settle
 from protocon.engine.setup.settled import Settled
 from protocon.errors import ConfigError
 from protocon.runs.run_data import load_data
-from tests.engine.runs import quiet, small_config
+from protocon.settings.config import RunConfig, build_config
+from tests.engine.runs import few_digits, quiet, small_config
 
 
 class FakeClock:
     """Every look at it is `pace` seconds later."""
 
-    def __init__(self, pace: float) -> None:
-        self.pace, self.now = pace, 0.0
+    def __init__(self, pace: float, now: float = 0.0) -> None:
+        self.pace, self.now = pace, now
 
     def __call__(self) -> float:
         self.now += self.pace
@@ -99,17 +103,22 @@ def test_epochs_that_were_asked_for_win() -> None:
     assert within_budget(config, settled, build_fabric(config), quiet(), started=0.0) is settled
 
 
-def test_a_real_run_keeps_to_its_budget_and_repeats(tmp_path: Path) -> None:
-    """Not a test of speed: how many epochs fit is up to the machine; that it is pinned and repeats is up to us."""
-    light = ("batch_size=64", "eval_every=1000", "checkpoint_every=1000")
-    result = fit(small_config("time_budget=12s", *light, method="supervised"), out=tmp_path / "a", console=quiet())
-    assert result["epochs"] >= MIN_EPOCHS
+def test_the_epochs_of_a_real_run_are_pinned_and_repeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a test of speed: how many epochs fit is up to the machine; here every look at its clock takes 0.1 s."""
+    few = (*few_digits(tmp_path, 120), "batch_size=32", "eval_every=1000", "checkpoint_every=1000", "report=false")
+
+    def config(*overrides: str) -> RunConfig:
+        return build_config(settings={"method_name": "supervised"}, overrides=(*few, "tensorboard=false", *overrides))
+
+    clock = FakeClock(0.1, time.monotonic())
+    monkeypatch.setattr(running, "within_budget", partial(within_budget, clock=clock))
+    result = fit(config("time_budget=12s"), out=tmp_path / "a", console=quiet())
+    assert MIN_EPOCHS <= result["epochs"] < 60  # 12 s hold no more steps of 0.1 s
     run = Path(result["run"])
     resolved = yaml.safe_load((run / "resolved.yaml").read_text())
     assert resolved["optim"]["epochs"] == result["epochs"]
     reason = json.loads((run / "data.json").read_text())["auto"]["optim.epochs"]
     assert reason.startswith(f"{result['epochs']} (")
     assert "per step" in reason
-    asked = small_config(f"epochs={result['epochs']}", *light, method="supervised")
-    again = fit(asked, out=tmp_path / "b", console=quiet())
+    again = fit(config(f"epochs={result['epochs']}"), out=tmp_path / "b", console=quiet())
     assert (Path(again["run"]) / "metrics.jsonl").read_bytes() == (run / "metrics.jsonl").read_bytes()

@@ -45,6 +45,8 @@ def test_train_works_on(
     images = layout != "embeddings"
     if source != "digits" and not any(s.startswith("data.root=") for s in settings):
         settings.append(f"data.root={root}")
+    if source == "digits":
+        settings += ["optim.batch_size=32", "optim.mu=7"]  # all 1,797 of them
     if images:
         settings += ["network.encoder=wrn-10-1", "data.image_size=16"]
     arguments = ["train", "--data", source, "--out", str(tmp_path / "runs"), "--json", *QUICK, *settings]

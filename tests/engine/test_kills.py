@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,6 @@ from tests.engine.runs import few_digits
 from tests.engine.zygote import ROOT, STAGES, Zygote
 
 KILLS = 20
-
-
-@pytest.fixture(scope="module")
-def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
-    with Zygote(tmp_path_factory.mktemp("zygote") / "log") as running:
-        assert running.run("recipes").code == 0  # it has imported everything now
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +61,9 @@ def test_a_real_run_killed_at_twenty_random_moments_ends_the_same(
 
 
 def test_a_process_of_its_own_killed_by_the_system_goes_on(
-    images: Command, digits: tuple[Path, int, float], tmp_path: Path
+    zygote: Zygote, images: Command, digits: tuple[Path, int, float], tmp_path: Path
 ) -> None:
-    """Nothing forked, nothing shared: `python -m protocon train`, SIGKILL, and again."""
+    """Nothing forked, nothing shared: `python -m protocon train`, SIGKILL; and again, in another process."""
     arguments = [sys.executable, "-m", "protocon", *images.arguments(tmp_path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with (tmp_path / "log").open("w") as log:
@@ -81,10 +73,10 @@ def test_a_process_of_its_own_killed_by_the_system_goes_on(
             time.sleep(0.01)
         process.kill()
         assert process.wait() == -signal.SIGKILL
-        subprocess.run(arguments, cwd=ROOT, env=environment, stdout=log, stderr=log, check=True)
-    text = (tmp_path / "log").read_text()
-    assert f"was left by process {process.pid}" in text
-    assert "taking over" in text
+    again = zygote.run(*images.arguments(tmp_path))
+    assert again.code == 0, again.output
+    assert f"was left by process {process.pid}" in again.output
+    assert "taking over" in again.output
     assert_same_run(digits[0], tmp_path / "run")
 
 
@@ -136,7 +128,7 @@ def test_a_signal_to_the_whole_group_leaves_the_reading_processes_alone(
 def test_every_method_survives_kills_between_any_two_steps_or_writes(
     zygote: Zygote, method: str, tmp_path: Path
 ) -> None:
-    command = Command(tuple(embeddings(tmp_path)), method)
+    command = Command((*embeddings(tmp_path, points=30), "epochs=3"), method)
     events = whole(zygote, command, tmp_path / "whole").events
     chance = moments(seed=sum(method.encode()))
     out = tmp_path / "killed"

@@ -3,6 +3,7 @@
 `python -m benchmarks.memory` does the same over 200 epochs and 50,000 files.
 """
 
+import math
 import multiprocessing
 import sys
 from pathlib import Path
@@ -36,7 +37,8 @@ def test_memory_is_flat_over_epochs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     def watched(self: Trainer, epoch: int) -> dict[str, float]:
         row = evaluate(self, epoch)
-        samples.append(used_mib())
+        compared = epoch // 6 in (1, 9)  # the tenths that are compared; looking takes longer than the epoch
+        samples.append(used_mib() if compared else math.nan)
         return row
 
     monkeypatch.setattr(Trainer, "evaluate", watched)

@@ -1,9 +1,12 @@
-"""A process that has imported everything and forks one `protocon` after another, to be killed at will.
+"""A process that has imported everything and forks one child after another, to be killed at will.
 
 `python -m tests.engine.zygote` reads one JSON request a line and answers each with a line once its child has ended.
-Importing takes seconds and is not what is tested; what is forked is the whole command line, and the kill is real.
+Importing takes seconds and is not what is tested; what is forked is the whole command line, a job of several
+processes or a function, and the kill is real. It computes nothing itself: a fork of a process whose threads have
+computed would wait for them.
 """
 
+import gc
 import json
 import os
 import signal
@@ -12,11 +15,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from protocon.runs.layout import LOCK
+from tests.quick import without_waiting
 
 ROOT = Path(__file__).parents[2]
 STAGES = ("features", "training", "held-out labels", "labels and report")
@@ -39,10 +44,16 @@ class Ended:
 class Zygote:
     """The test's end of the line."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, *, waits: bool = True) -> None:
+        """Start the process.
+
+        Args:
+            log: for what children say.
+            waits: for the disk, as children do outside of tests.
+        """
         self._log = log
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.engine.zygote"],
+            [sys.executable, "-m", "tests.engine.zygote", *(() if waits else ("--quick",))],
             cwd=ROOT,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
@@ -89,22 +100,38 @@ class Zygote:
             cache: the user's cache folder.
             packages: where the package of a tiny encoder's weights lies, which `--frozen` then takes.
         """
+        return self._ask(
+            arguments=arguments,
+            after=after,
+            lock=None if training_in is None else str(training_in / LOCK),
+            stage=in_stage,
+            signal=int(signal_number),
+            at_event=at_event,
+            before_file=before_file,
+            once=None if once is None else str(once),
+            packages=None if packages is None else str(packages),
+            cache=None if cache is None else str(cache),
+        )
+
+    def call(self, function: str, *arguments: str, once: Path, lines: int = 1) -> Ended:
+        """A function of the tests, `module:name`, of these arguments; killed once a file has so many lines.
+
+        Args:
+            function: by the name of its module and its own.
+            arguments: of the function.
+            once: the file, or a pattern that one of several files fits.
+            lines: of the file.
+        """
+        return self._ask(function=function, arguments=arguments, once=str(once), lines=lines, signal=signal.SIGKILL)
+
+    def job(self, part: str, data: Path, out: Path, *, processes: int) -> Ended:
+        """A part of the distributed tests' worker in so many processes."""
+        return self._ask(job=part, processes=processes, arguments=(str(data), str(out)))
+
+    def _ask(self, **request: Any) -> Ended:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        request = {
-            "arguments": arguments,
-            "log": str(self._log),
-            "after": after,
-            "lock": None if training_in is None else str(training_in / LOCK),
-            "stage": in_stage,
-            "signal": int(signal_number),
-            "at_event": at_event,
-            "before_file": before_file,
-            "once": None if once is None else str(once),
-            "packages": None if packages is None else str(packages),
-            "cache": None if cache is None else str(cache),
-        }
-        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.write(json.dumps({"log": str(self._log), **request}) + "\n")
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline())
         output = self._log.read_text(encoding="utf-8", errors="replace")
@@ -114,6 +141,8 @@ class Zygote:
 
 def _serve() -> None:
     _import_everything()
+    if "--quick" in sys.argv:
+        without_waiting()
     for line in sys.stdin:
         request = json.loads(line)
         counter = Path(request["log"] + ".events")
@@ -121,12 +150,18 @@ def _serve() -> None:
         stages_file(request).unlink(missing_ok=True)
         child = os.fork()
         if child == 0:
-            _be_protocon(request, counter)
+            _be_child(request, counter)
         code = _wait(child, request)
         events = int(counter.read_text()) if counter.is_file() else 0
         answer = {"code": code, "events": events, "stages": stages_in(stages_file(request))}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
+
+
+NEEDED = (
+    *("protocon.cli", "protocon.engine.run", "protocon.report.model_card", "sklearn.datasets"),
+    *("tests.distributed.norms", "tests.distributed.photos", "tests.distributed.worker"),
+)
 
 
 def stages_file(request: dict[str, Any]) -> Path:
@@ -140,39 +175,35 @@ def stages_in(file: Path) -> list[tuple[str, float]]:
 
 
 def _import_everything() -> None:
-    import sklearn.datasets
-
-    import protocon.cli
-    import protocon.engine.run  # noqa: F401
-    from protocon.methods import METHODS
-    from tests.methods.toys import TOYS
-
-    METHODS.update(TOYS)  # methods of the tests are killed like all others
-    sklearn.datasets.load_digits()
+    sys.modules.setdefault("wandb", None)  # type: ignore[arg-type]  # timm imports it where it is installed
+    for module in NEEDED:
+        import_module(module)
+    gc.collect()
+    gc.freeze()  # children do not look through what was imported, which would copy it
 
 
 def _wait(child: int, request: dict[str, Any]) -> int:
-    if request["once"] is not None:
-        while not Path(request["once"]).exists():
+    if request.get("once") is not None:
+        while not _there(Path(request["once"]), request.get("lines", 0)):
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 return os.waitstatus_to_exitcode(status)
             time.sleep(0.01)
         os.killpg(child, request["signal"])
-    if request["lock"] is not None:
+    if request.get("lock") is not None:
         lock, own = Path(request["lock"]), f'"pid": {child},'
         while not (lock.is_file() and own in lock.read_text()):
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 return os.waitstatus_to_exitcode(status)
             time.sleep(0.001)
-    if request["stage"] in STAGES:
+    if request.get("stage") in STAGES:
         while request["stage"] not in dict(stages_in(stages_file(request))):
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 return os.waitstatus_to_exitcode(status)
             time.sleep(0.001)
-    if request["after"] is not None:
+    if request.get("after") is not None:
         deadline = time.monotonic() + request["after"]
         while time.monotonic() < deadline:
             ended, status = os.waitpid(child, os.WNOHANG)
@@ -183,7 +214,13 @@ def _wait(child: int, request: dict[str, Any]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def _be_protocon(request: dict[str, Any], counter: Path) -> None:
+def _there(pattern: Path, lines: int) -> bool:
+    """Whether there is a file of that name, or that fits the pattern, and has so many lines."""
+    found = Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
+    return any(file.read_bytes().count(b"\n") >= lines for file in found)
+
+
+def _be_child(request: dict[str, Any], counter: Path) -> None:
     os.setpgid(0, 0)
     log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -191,26 +228,16 @@ def _be_protocon(request: dict[str, Any], counter: Path) -> None:
         os.dup2(handle, number)
     code = 1
     try:
-        from protocon.cli import main
+        if "job" in request:
+            from tests.distributed.forks import main
 
-        if request["packages"] is not None:
-            from tests.engine.photos import install
-
-            install(Path(request["packages"]))
-        if request["cache"] is not None:
-            os.environ["XDG_CACHE_HOME"] = request["cache"]
-        if request["stage"] is not None:
-            _say_stages(stages_file(request))
-        watches = request["at_event"] is not None or request["before_file"] is not None
-        count = _watch(request["at_event"], request["before_file"]) if watches else lambda: 0
-        sys.argv = ["protocon", *request["arguments"]]
-        try:
-            main()
+            code = main(request["processes"], [request["job"], *request["arguments"]])
+        elif "function" in request:
+            module, _, name = request["function"].partition(":")
+            getattr(import_module(module), name)(*request["arguments"])
             code = 0
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
-        if request["at_event"] is not None:
-            counter.write_text(str(count()))
+        else:
+            code = _be_protocon(request, counter)
     except BaseException:
         import traceback
 
@@ -244,6 +271,33 @@ def _say_stages(file: Path) -> None:
         setattr(owner, name, said(stage, getattr(owner, name)))
 
 
+def _be_protocon(request: dict[str, Any], counter: Path) -> int:
+    from protocon.cli import main
+    from protocon.methods import METHODS
+    from tests.methods.toys import TOYS
+
+    METHODS.update(TOYS)  # methods of the tests are killed like all others
+    if request["packages"] is not None:
+        from tests.engine.photos import install
+
+        install(Path(request["packages"]))
+    if request["cache"] is not None:
+        os.environ["XDG_CACHE_HOME"] = request["cache"]
+    if request["stage"] is not None:
+        _say_stages(stages_file(request))
+    watches = request["at_event"] is not None or request["before_file"] is not None
+    count = _watch(request["at_event"], request["before_file"]) if watches else lambda: 0
+    sys.argv = ["protocon", *request["arguments"]]
+    code = 0
+    try:
+        main()
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
+    if request["at_event"] is not None:
+        counter.write_text(str(count()))
+    return code
+
+
 def _watch(at_event: int | None, before_file: str | None) -> Callable[[], int]:
     """Count training steps and everything that changes the disk for good; die just before a number or a file."""
     from protocon.engine.loop.trainer import Trainer
@@ -269,3 +323,4 @@ def _watch(at_event: int | None, before_file: str | None) -> Callable[[], int]:
 
 if __name__ == "__main__":
     _serve()
+    os._exit(0)  # what is frozen is not taken apart

@@ -20,7 +20,7 @@ def expected_failures(_: Any) -> dict[str, str]:
     return NOT_FOR_US
 
 
-@parametrize_with_checks([ProtoConClassifier(epochs=8)], expected_failed_checks=expected_failures)  # type: ignore[untyped-decorator]
+@parametrize_with_checks([ProtoConClassifier(epochs=4)], expected_failed_checks=expected_failures)  # type: ignore[untyped-decorator]
 def test_scikit_learn_check(estimator: Any, check: Any) -> None:
     check(estimator)
 

@@ -14,6 +14,10 @@ from tests.report.folders import label, pictures, write_json, write_run
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 NAMES = ("ant", "a class with quite a long name, as folders often have", "cow")
 
+BOXES = """
+[...document.images].map(i => i.getBoundingClientRect()).map(b => [b.left, b.right, b.width, b.height])
+"""
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
@@ -57,16 +61,14 @@ def test_everything_is_visible_and_nothing_is_loaded(browser: Any, tmp_path: Pat
         assert [url for url in loaded if not url.startswith("data:")] == [file.as_uri()]
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.evaluate("document.querySelectorAll('details.fold').forEach(fold => fold.open = true)")
-        images = page.query_selector_all("img")
-        assert len(images) >= (4 if kind == "unfinished" else 30)
-        for image in images:
-            box = image.bounding_box()
-            assert box is not None
-            assert box["width"] > 0
-            assert box["height"] > 0
-            assert box["x"] >= 0
-            assert box["x"] + box["width"] <= width + 1
-            assert image.evaluate("i => i.complete && i.naturalWidth") > 0
+        page.wait_for_function("[...document.images].every(i => i.complete && i.naturalWidth > 0)")
+        boxes = page.evaluate(BOXES)
+        assert len(boxes) >= (4 if kind == "unfinished" else 30)
+        for left, right, across, down in boxes:
+            assert across > 0
+            assert down > 0
+            assert left >= 0
+            assert right <= width + 1
         page.close()
 
 

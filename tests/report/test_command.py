@@ -12,15 +12,14 @@ from protocon.runs.run_folder import RunFolder
 from protocon.settings.config import build_config
 from tests.commands import run_command
 from tests.engine.layouts import save_class
-from tests.engine.runs import small_config
+from tests.engine.runs import small_config, tiny_run
 from tests.report.folders import write_run
 
 
 def test_training_leaves_a_report_and_the_command_makes_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = small_config("epochs=2", "report=true", labels_per_class=4)
-    run = Path(fit(config, out=tmp_path, console=Console(quiet=True))["run"])
+    run = Path(tiny_run(tmp_path / "runs", "epochs=2", "labels_per_class=4", "report=true")["run"])
     made = (run / "report.html").read_text()
     assert "data:image/png" in made  # thumbnails of the training images
     assert "of the test images right from 40 labels" in made

@@ -1,10 +1,7 @@
 """Cells of the paper's tables, run for two steps on small data of the right layout; killed, resumed, tabulated."""
 
 import json
-import multiprocessing
-import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +13,7 @@ from protocon.reproduce.availability import missing_part
 from protocon.reproduce.progress_table import Measured
 from protocon.reproduce.reproduce_run import Reproduction
 from tests.engine.layouts import LAYOUTS
+from tests.engine.zygote import Zygote
 
 QUICK = ("report=false", "tensorboard=false", "batch_size=16", "mu=7", "epochs=auto", "total_steps=2")
 SMALL = ("network.encoder=wrn-10-1",)
@@ -71,21 +69,15 @@ def reproduce_small(folder: Path) -> bytes:
     return (folder / "out" / "table.json").read_bytes()
 
 
-def test_a_killed_reproduction_continues_and_gives_the_same_table(tmp_path: Path) -> None:
-    def begun() -> bool:
-        second = tmp_path / "killed/out/cells/cifar10-20-protocon-seed1/metrics.jsonl"
-        return second.is_file() and len(second.read_text().splitlines()) >= 3
+def reproduce_in(folder: str) -> None:
+    """For a process of its own."""
+    reproduce_small(Path(folder))
 
-    # Not a fork: this process may have computed with several threads, which a fork of it would wait for.
-    child = multiprocessing.get_context("spawn").Process(target=reproduce_small, args=(tmp_path / "killed",))
-    child.start()
-    end = time.monotonic() + 200
-    while not begun():
-        assert time.monotonic() < end
-        time.sleep(0.002)
-    assert child.pid is not None
-    os.kill(child.pid, signal.SIGKILL)
-    child.join()
+
+def test_a_killed_reproduction_continues_and_gives_the_same_table(zygote: Zygote, tmp_path: Path) -> None:
+    second = tmp_path / "killed/out/cells/cifar10-20-protocon-seed1/metrics.jsonl"
+    ended = zygote.call(f"{__name__}:reproduce_in", str(tmp_path / "killed"), once=second, lines=3)
+    assert ended.code == -signal.SIGKILL, ended.output
     partial = json.loads((tmp_path / "killed/out/table.json").read_text())["cells"][0]
     assert (partial["n"], partial["within"], partial["state"]) == (1, None, "1 of 2 runs")
     whole = reproduce_small(tmp_path / "whole")
