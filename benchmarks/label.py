@@ -1,8 +1,8 @@
 """Labelling in the browser: a scripted labeller drives the real page; how quickly the page answers.
 
     python -m benchmarks.label session --folder cifar --truth truth.csv
-    python -m benchmarks.label latency --images 10000
-    python -m benchmarks.label latency --images 100000
+    python -m benchmarks.label latency --images 10000 --json benchmarks/results/label_latency.json
+    python -m benchmarks.label latency --images 100000 --json benchmarks/results/label_latency.json
 
 `session` needs Chromium and playwright: 60 answers by keyboard with 2 % mistakes, a new class in the middle, an undo, a
 reload, a kill -9 and a restart; then the full run by its button, the share of labels that are right (the page's own,
@@ -274,17 +274,18 @@ from protocon.labeller.server import Labeller
 from protocon.labeller.sight import Sight
 
 class Made(Sight):
-    """Features that are made up: ten clusters in as many dimensions as an encoder has."""
+    """Features that are made up: ten clusters in as many dimensions as an encoder and its pooled blocks have."""
+    parts = (1280, 768)
     def look(self, deliver):
         fresh = [n for n in range(len(self.photos)) if n not in self._delivered]
         if not fresh:
             return
         rng = np.random.default_rng(0)
-        centres = rng.normal(size=(10, 1280)).astype(np.float32)
+        centres = rng.normal(size=(10, 2048)).astype(np.float32)
         kinds = np.array([int(Path(self.photos.files[n].path).stem.split("-")[1]) for n in fresh])
         for start in range(0, len(fresh), 8192):
             part = kinds[start:start + 8192]
-            noise = rng.normal(size=(len(part), 1280)).astype(np.float32)
+            noise = rng.normal(size=(len(part), 2048)).astype(np.float32)
             deliver(np.array(fresh[start:start + 8192]), np.maximum(centres[part] + 2.5 * noise, 0))
         self._delivered.update(fresh)
 
@@ -387,8 +388,15 @@ def main() -> None:
     two.add_argument("--pause", type=float, default=0.3, help="seconds between two answers")
     two.add_argument("--scratch", type=Path)
     two.set_defaults(run=latency)
+    for command in (one, two):
+        command.add_argument("--json", type=Path, help="write the figures here; other sizes' figures stay")
     args = parser.parse_args()
-    print(json.dumps(args.run(args), indent=2))
+    found = args.run(args)
+    print(json.dumps(found, indent=2))
+    if args.json is not None:
+        before = json.loads(args.json.read_text(encoding="utf-8")) if args.json.is_file() else []
+        kept = [figures for figures in before if isinstance(figures, dict) and figures.get("images") != found["images"]]
+        args.json.write_text(json.dumps([*kept, found], indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
