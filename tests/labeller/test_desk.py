@@ -15,9 +15,11 @@ import pytest
 from protocon.data.labels.label_file import read_label_table
 from protocon.errors import ConfigError, RunError
 from protocon.labeller.answer_log import NotSavedError
+from protocon.labeller.photos import Photos
 from protocon.labeller.server import Labeller
+from protocon.labeller.sight import FIRST, Sight
 from tests.engine.photos import install, make_package
-from tests.labeller.folders import Client, labeller, make_folder, wait
+from tests.labeller.folders import SIDE, Client, colour_encoder, labeller, make_folder, wait
 
 
 def csv_rows(root: Path) -> dict[str, str]:
@@ -300,6 +302,26 @@ def test_features_are_computed_once(tmp_path: Path) -> None:
     after = {p: p.stat().st_mtime_ns for p in (tmp_path / "cache").rglob("features.npy")}
     assert len(after) == len(tables) + 1  # the new files only
     assert {p: t for p, t in after.items() if p in tables} == tables
+
+
+def test_labelling_begins_with_the_first_hundred_images_of_a_large_folder(tmp_path: Path) -> None:
+    root = tmp_path / "photos"
+    make_folder(root, 230)
+    photos = Photos(root)
+
+    def look() -> list[np.ndarray]:
+        delivered: list[np.ndarray] = []
+        sight = Sight(photos, colour_encoder, image_size=SIDE, cache=tmp_path / "cache")
+        sight.look(lambda numbers, features: delivered.append(numbers[: len(features)]))
+        return delivered
+
+    first, *rest = look()
+    assert len(first) == FIRST < 100
+    assert np.ptp(first) > 220  # from all over the folder
+    assert sorted(np.concatenate([first, *rest]).tolist()) == list(range(230))
+    tables = {p: p.stat().st_mtime_ns for p in (tmp_path / "cache").rglob("features.npy")}
+    assert sorted(np.concatenate(look()).tolist()) == list(range(230))
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "cache").rglob("features.npy")} == tables
 
 
 def test_a_damaged_image_holds_nobody_up(tmp_path: Path) -> None:

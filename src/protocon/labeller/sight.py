@@ -1,7 +1,8 @@
 """What the encoder sees of a folder: features that arrive chunk by chunk, from the cache or computed.
 
-Files are encoded in segments. The first holds all files of the folder, a later one those that were added since. Which
-segments a folder has is kept beside the features, so that a restart computes nothing twice although the folder grew.
+Files are encoded in segments. The first holds about a hundred files from all over the folder, so that labelling can
+begin with them; the second all others, a later one those that were added since. Which segments a folder has is kept
+beside the features, so that a restart computes nothing twice although the folder grew.
 """
 
 import hashlib
@@ -25,6 +26,8 @@ from protocon.features.feature_table import FeatureTable
 from protocon.labeller.photos import Photos
 
 _GREY = 128
+FIRST = 96
+"""Images of the first segment."""
 
 MakeEncoder = Callable[[], FrozenEncoder]
 """Loads the encoder, which may take seconds."""
@@ -133,9 +136,10 @@ class Sight:
         places = {self.photos.files[n]: n for n in fresh}
         remembered = list(self._remembered())
         found = [(files, [places.pop(entry, -1) for entry in files]) for files in remembered]
-        if places:
-            found.append((list(places), list(places.values())))
-            self._remember([*remembered, list(places)])
+        fresh_segments = _first_and_rest(places) if not remembered else [places] if places else []
+        if fresh_segments:
+            found += [(list(part), list(part.values())) for part in fresh_segments]
+            self._remember([*remembered, *(list(part) for part in fresh_segments)])
         return [(files, numbers) for files, numbers in found if max(numbers) >= 0]
 
     def _segment(self, files: Sequence[FileEntry], numbers: Sequence[int], encoder: FrozenEncoder) -> Segment:
@@ -170,6 +174,17 @@ class Sight:
             write_bytes(self._record, json.dumps(lists).encode())
         except (OSError, ProtoConError) as error:
             raise DataError(f"features cannot be kept in {self.cache}: {error}. Choose another with --cache") from error
+
+
+def _first_and_rest(places: dict[FileEntry, int]) -> list[dict[FileEntry, int]]:
+    """A few files, spread evenly over all, and the rest; all of them together where there are not many."""
+    if len(places) < 2 * FIRST:
+        return [places] if places else []
+    files = list(places)
+    first = [files[position * len(files) // FIRST] for position in range(FIRST)]
+    chosen = set(first)
+    rest = [entry for entry in files if entry not in chosen]
+    return [{entry: places[entry] for entry in part} for part in (first, rest)]
 
 
 def _read(segment: Segment, chunk: int) -> tuple[np.ndarray, np.ndarray]:
