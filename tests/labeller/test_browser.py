@@ -221,3 +221,43 @@ def test_one_button_makes_the_full_run_the_report_and_the_exports(browser: Any, 
         assert classes <= {"red", "green", "blue"}
         assert classes
         seen.close()
+
+
+def test_a_wrong_label_is_found_and_corrected_and_classes_are_renamed_merged_and_restored(
+    browser: Any, tmp_path: Path
+) -> None:
+    truth = make_folder(tmp_path / "photos", 40)
+    with labeller(tmp_path / "photos", tmp_path, classes=["red", "green", "blue"]) as server:
+        seen = Watched(browser, server.url)
+        planted = ""
+        for _ in range(12):
+            name = seen.caption()
+            wrong = not planted and len(server.labels()) > 8
+            planted = name if wrong else planted
+            seen.type({"red": "green", "green": "blue", "blue": "red"}[truth[name]] if wrong else truth[name])
+        wait(lambda: server.desk.opinion.known.version == server.desk.version)
+        page = seen.page
+        page.click("#tab-review")
+        page.get_by_role("button", name="Your labels that look wrong").click()
+        page.locator("#review .tile").first.click()
+        page.wait_for_selector("#do-back:not([hidden])")
+        assert seen.caption() == planted
+        page.keyboard.press(str(1 + ["red", "green", "blue"].index(truth[planted])))
+        page.wait_for_selector("#view-review:not([hidden])")
+        assert server.labels()[planted] == truth[planted]
+
+        page.click("#tab-classes")
+        page.get_by_label("New name of red").fill("crimson")
+        page.get_by_role("button", name="Rename red").click()
+        page.wait_for_selector("#class-table b:text-is('crimson')")
+        before = server.labels()
+        assert "crimson" in before.values()
+        page.get_by_label("Merge crimson into").select_option(label="blue")
+        page.get_by_role("button", name="Merge crimson").click()
+        page.wait_for_selector("#class-table b:text-is('crimson')", state="detached")
+        assert "crimson" not in server.labels().values()
+        page.get_by_role("button", name="Undo: merged into blue").click()
+        page.wait_for_selector("#class-table b:text-is('crimson')")
+        assert server.labels() == before
+        assert [entry.do for entry in server.log.entries][-3:] == ["rename", "merge", "undo"]
+        seen.close()

@@ -345,8 +345,8 @@ async function drawClassTable() {
     const facts = `${c.labels} label${c.labels === 1 ? "" : "s"}${c.share === null ? "" : `, about ${percent(c.share)} of all`}`;
     return el("div", { class: "class-row" }, el("b", {}, c.name), el("span", { class: "note" }, facts),
       el("div", { class: "controls" }, name,
-        el("button", { onclick: () => change({ do: "rename", class_id: c.id, name: name.value }) }, "Rename"), into,
-        el("button", { onclick: () => into.value && change({ do: "merge", class_id: c.id, into: into.value }) }, "Merge")));
+        el("button", { "aria-label": `Rename ${c.name}`, onclick: () => change({ do: "rename", class_id: c.id, name: name.value }) }, "Rename"), into,
+        el("button", { "aria-label": `Merge ${c.name}`, onclick: () => into.value && change({ do: "merge", class_id: c.id, into: into.value }) }, "Merge")));
   }));
   const { entries } = await call("api/history");
   $("history").replaceChildren(...entries.map(historyRow));
@@ -363,7 +363,7 @@ function historyRow(entry) {
   const when = new Date(entry.at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
   return el("li", {}, picture,
     el("span", {}, words, " ", el("small", {}, `${when}, ${entry.who}${entry.why === "audit" ? ", random check" : ""}`)),
-    el("button", { onclick: async () => { await undo(entry.key); drawClassTable(); } }, "Undo"));
+    el("button", { "aria-label": `Undo: ${words}`, onclick: async () => { await undo(entry.key); drawClassTable(); } }, "Undo"));
 }
 
 function change(body) {
