@@ -176,10 +176,11 @@ def stages_in(file: Path) -> list[tuple[str, float]]:
 
 def _import_everything() -> None:
     sys.modules.setdefault("wandb", None)  # type: ignore[arg-type]  # timm imports it where it is installed
+    gc.disable()  # nothing that is imported is garbage
     for module in NEEDED:
         import_module(module)
-    gc.collect()
-    gc.freeze()  # children do not look through what was imported, which would copy it
+    gc.freeze()  # nor do children look through it, which would copy it
+    gc.enable()
 
 
 def _wait(child: int, request: dict[str, Any]) -> int:
