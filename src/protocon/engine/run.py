@@ -23,6 +23,7 @@ from protocon.engine.planning.side_budget import images_within_budget
 from protocon.engine.setup.announce import announce, bar, keep_record
 from protocon.engine.setup.encode import encode
 from protocon.engine.setup.fabric import Fabric, build_fabric
+from protocon.engine.setup.mirrors import ask_about_mirrors
 from protocon.engine.setup.resume_rules import Continued, carry_on
 from protocon.engine.setup.session import build, settle
 from protocon.engine.setup.settled import Settled

@@ -16,6 +16,7 @@ from protocon.engine.loop.trainer import Trainer, build_trainer, train_in_memory
 from protocon.engine.planning.budget import within_budget
 from protocon.engine.setup.encode import encode
 from protocon.engine.setup.fabric import build_fabric
+from protocon.engine.setup.mirrors import ask_about_mirrors
 from protocon.engine.setup.session import Session, build, settle
 from protocon.networks.network import Network
 from protocon.runs.trained import TrainedRun
@@ -46,7 +47,8 @@ def train_on(config: RunConfig, bundle: DataBundle, console: Console) -> Fitted:
     config = config.model_copy(update={"run": config.run.model_copy(update={"cross_check": 0})})
     with _torch_left_alone():
         fabric = build_fabric(config)
-        settled = within_budget(config, settle(config, bundle), fabric, console, started=started)
+        settings, settled = ask_about_mirrors(config, settle(config, bundle), console, fabric.device)
+        settled = within_budget(settings, settled, fabric, console, started=started)
         session = build(settled, encode(settled, console, fabric.device))
         trainer = build_trainer(session, fabric)
         resolved = session.resolved

@@ -25,6 +25,7 @@ _PURPOSE = 301  # what these draws are for, so that no other key of the same see
 _BATCH = 16
 """Batch size: on a CPU, activations of so few images stay in the cache, which is a quarter faster than 64."""
 
+Precision = Literal["half", "full"]
 View = Callable[[Tensor, Tensor], Tensor]
 """uint8 images and int64 keys → float images; a dataclass whose fields are all of its settings."""
 
@@ -86,7 +87,7 @@ def feature_table(
     *,
     seed: int,
     cache: Path,
-    precision: Literal["half", "full"] | None = None,
+    precision: Precision | None = None,
 ) -> FeatureTable:
     """Where the features of these views of these images are kept, filled or not.
 
@@ -99,7 +100,7 @@ def feature_table(
         views: of every image, V of them.
         seed: of the views' draws.
         cache: folder of all tables.
-        precision: in which a single view is kept too.
+        precision: another one than these.
     """
     full = len(views) == 1 if precision is None else precision == "full"
     dtype = np.dtype(np.float32 if full else np.float16)

@@ -43,9 +43,8 @@ def encode_folder(config: RunConfig, console: Console) -> Encoded:
     resolved = resolve_auto(config, shape=images.shape, flip=bundle.hints.flip, unlabelled=len(images)).config
     encoder = build_frozen(resolved, bundle).to(build_fabric(resolved).device)
     # All views that training looks at, so that it finds them there.
-    views = cached_views(
-        images, encoder, image_views(resolved, shape=images.shape), cache=cache_folder(config), console=console
-    )
+    wanted = image_views(resolved, shape=images.shape)
+    views = cached_views(images, encoder, wanted, cache=cache_folder(config), console=console, precision="half")
     report = bundle.files
     skipped = [] if report is None else [f"{s.path} is not used: {s.reason}" for s in report.skipped]
     clean = views.clean(most=len(views)).numpy()

@@ -75,7 +75,9 @@ class ViewsConfig(_Section):
     strong: Literal["auto", "randaugment", "simclr"] = "auto"
     """RandAugment with cutout, or SimCLR's colours, blur and crops."""
     flip: bool | Auto = "auto"
-    """Mirror images; auto depends on the data set (digits are not mirrored)."""
+    """Mirror images. Auto depends on the data set (digits are not mirrored). For your own images on a frozen encoder
+    the labels decide: where mirroring clearly changes them, as for arrows and text, nothing is mirrored. A network that
+    is trained from scratch cannot ask them: set false there for images with a left and a right."""
     engine: Literal["auto", "torch", "numba"] = "auto"
     """What computes views on a CPU: torch, or compiled kernels (`pip install protocon[fast]`), which are several times
     faster for large images."""

@@ -21,7 +21,7 @@ from protocon.engine.setup.settled import Settled
 from protocon.engine.setup.view_factory import image_views, views_of_features
 from protocon.errors import ConfigError
 from protocon.features.cached_views import CachedViews
-from protocon.features.extract import FrozenEncoder, View, feature_table, fill
+from protocon.features.extract import FrozenEncoder, Precision, View, feature_table, fill
 from protocon.features.key import default_cache
 from protocon.features.reduce import fitted_space, reduced
 from protocon.networks import packaged
@@ -230,7 +230,7 @@ def _encoded(
     cache = (config.run.cache or default_cache()).expanduser()
     views = image_views(config, shape=bundle.train.shape)
     cached = partial(cached_views, encoder=encoder, cache=cache, console=console, after_chunk=after_chunk)
-    train = cached(bundle.train, views=views)
+    train = cached(bundle.train, views=views, precision="half")  # also where there is one: commands share them
     return train, None if bundle.test is None else cached(bundle.test, views=[CLEAN])
 
 
@@ -242,6 +242,7 @@ def cached_views(
     cache: Path,
     console: Console,
     after_chunk: Callable[[], None] = lambda: None,
+    precision: Precision | None = None,
 ) -> CachedViews:
     """Features of these views of these images. Processes share the work; what is in the cache is not computed again.
 
@@ -252,8 +253,9 @@ def cached_views(
         cache: folder that holds tables of features.
         console: for progress.
         after_chunk: called whenever a part of them is in the cache; may raise.
+        precision: in which a single view is kept; in full by default.
     """
-    table = feature_table(images, encoder, views, seed=0, cache=cache)
+    table = feature_table(images, encoder, views, seed=0, cache=cache, precision=precision)
     missing = table.missing()
     ready = table.chunks - len(missing)
     kept = f"{len(images):,} images × {len(views)} views ({table.nbytes / 2**20:.0f} MiB) in {table.folder}"
