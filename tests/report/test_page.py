@@ -277,6 +277,15 @@ def test_runs_with_other_labels_are_not_compared_by_held_out_labels(tmp_path: Pa
         triage = {"accepted": 3, "review": 1}
         write_json(run / "result.json", {"run": str(run), "triage": triage, "cross_check": checked})
         runs.append(run)
-    assert "a better run can show a lower figure" in text_of(build_page(runs))
+    text = text_of(build_page(runs))
+    assert "a better run can show a lower figure" in text
+    assert "run0 and run1 cannot be compared: both held out no label in common." in text
+    heading = "file,given,found,confidence,sure\n"
+    rows = [f"{i}.png,ant,{'bee' if i == 0 else 'ant'},0.99,yes\n" for i in range(6)]
+    (runs[0] / "cross_check.csv").write_text(heading + "".join(rows))
+    hard = [f"{i}.png,bee,ant,0.5,no\n" for i in range(6, 16)]
+    (runs[1] / "cross_check.csv").write_text(heading + "".join([rows[0].replace("bee", "ant"), *rows[1:], *hard]))
+    told = "On the 6 labels that both held out, run0 predicts 5 and run1 6: 1 only the latter, 0 only the former."
+    assert told in text_of(build_page(runs))
     write_json(runs[1] / "data.json", {"used": {"labelled": [{"file": f"{i}.png", "label": "ant"} for i in range(4)]}})
     assert "a better run can show a lower figure" not in text_of(build_page(runs))

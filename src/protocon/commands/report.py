@@ -11,6 +11,8 @@ from protocon.errors import ConfigError, RunError
 from protocon.runs import layout
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from protocon.data.imageset import ImageSet
     from protocon.report.record import Record
 
@@ -28,7 +30,9 @@ def report(
 ) -> None:
     """Draw runs on one HTML page: result, curves, classes, clusters, images to look at."""
     from protocon.base.atomic import write_bytes
-    from protocon.report.page import build_page
+    from protocon.report.page import build_page, run_labels
+    from protocon.report.paired import comparison_lines
+    from protocon.report.record import read_record
 
     page = build_page(runs, images=run_images)
     file = out or (runs[0] / (layout.REPORT if len(runs) == 1 else "comparison.html"))
@@ -37,11 +41,14 @@ def report(
     except OSError as error:
         raise RunError(f"cannot create the folder {file.parent}: {error.strerror or error}") from error
     write_bytes(file, page.encode())
-    emit(
-        as_json,
-        {"report": str(file), "runs": [str(run) for run in runs], "bytes": len(page.encode())},
-        lambda console: console.print(f"report: {file}", markup=False, highlight=False, soft_wrap=True),
-    )
+    said = comparison_lines([read_record(run) for run in runs], run_labels(runs))
+    content = {"report": str(file), "runs": [str(run) for run in runs], "bytes": len(page.encode()), "comparison": said}
+
+    def show(console: "Console") -> None:
+        for line in (*said, f"report: {file}"):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    emit(as_json, content, show)
 
 
 def run_images(record: "Record") -> "ImageSet | None":

@@ -1,10 +1,10 @@
 """What came out, in one sentence and a few numbers; where the truth is unknown it says so."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from protocon.report import collect
+from protocon.report.fair_sample import fair_sample
 from protocon.report.figures import percent
 from protocon.report.intervals import wilson_interval
 from protocon.report.label_table import RunLabels
@@ -84,11 +84,12 @@ def _words(record: Record, test: collect.Tested | None, truth: bool) -> tuple[st
         return _audit_words(record)
     known = f" The run had {labelled:,} labels." if labelled else ""
     if (checked := held_out(record)) is not None:
-        found, total = checked["found"], checked["held_out"]
-        low, high = wilson_interval(found / total, total)
+        fair = fair_sample(checked)
+        low, high = fair.interval
+        aside = f" {fair.aside}." if fair.listed else ""
         return (
-            f"Each of your {total:,} labels was held out once and predicted from the others: {found:,} predictions "
-            f"agree, {percent(found / total)} (95 % interval {100 * low:.0f} – {100 * high:.0f} %).",
+            f"Each of your {fair.total:,} labels was held out once and predicted from the others: {fair.found:,} "
+            f"predictions agree, {percent(fair.share)} (95 % interval {100 * low:.0f} – {100 * high:.0f} %).{aside}",
             f"{_HELD_OUT} {_TO_KNOW_MORE}",
         )
     second = collect.curve(record, "agreement") is not None
@@ -181,32 +182,18 @@ def _audit_card(record: Record) -> Card | None:
     )
 
 
-def comparison_caution(records: Sequence[Record]) -> str:
-    """Why figures of several runs cannot be compared; empty where they can."""
-    label_sets = {str(record.data.get("used", {}).get("labelled")) for record in records}
-    if len(label_sets) < 2 or not any(held_out(record) for record in records):
-        return ""
-    fair = sum(audited(record) for record in records)
-    text = (
-        "These runs had different labels. Held-out labels are then no fair comparison: labels from a list to look at "
-        "are harder than others, so that a better run can show a lower figure."
-    )
-    if fair == len(records):
-        return f"{text} Compare the random audits."
-    return f"{text} Compare random audits instead: protocon audit gives one to each run."
-
-
 def _held_out_card(record: Record) -> Card | None:
     checked = held_out(record)
     if checked is None:
         return None
-    found, total = int(checked["found"]), int(checked["held_out"])
-    low, high = wilson_interval(found / total, total)
+    fair = fair_sample(checked)
+    low, high = fair.interval
+    aside = f"; {fair.aside}" if fair.listed else ""
     return Card(
-        percent(found / total),
+        percent(fair.share),
         "held-out labels agree",
-        f"{found:,} of {total:,}, each held out of one of {checked['groups']} more runs; 95 % interval "
-        f"{100 * low:.0f} – {100 * high:.0f} %; no fair sample if you chose them; each in cross_check.csv",
+        f"{fair.found:,} of {fair.total:,}, each held out of one of {checked['groups']} more runs; 95 % interval "
+        f"{100 * low:.0f} – {100 * high:.0f} %; no fair sample if you chose them; each in cross_check.csv{aside}",
     )
 
 

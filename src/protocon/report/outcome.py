@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from protocon.data.files.names import shown
-from protocon.report.intervals import wilson_interval
+from protocon.report.fair_sample import fair_sample
 from protocon.runs import layout
 
 _SHOWN = 5
@@ -58,12 +58,14 @@ def suspect_line(row: dict[str, Any]) -> str:
 
 def held_out_line(checked: dict[str, Any]) -> str:
     """How far the labels can be trusted, from labels that were held out in turn."""
-    total, right = int(checked["held_out"]), int(checked["found"])
-    low, high = wilson_interval(right / total, total)
+    fair = fair_sample(checked)
+    low, high = fair.interval
     said = (
-        f"Each of your labels was held out once and predicted from the others: {right:,} of {total:,} predictions "
-        f"agree ({100 * right / total:.0f} %, 95 % interval {100 * low:.0f} to {100 * high:.0f} %)"
+        f"Each of your labels was held out once and predicted from the others: {fair.found:,} of {fair.total:,} "
+        f"predictions agree ({100 * fair.share:.0f} %, 95 % interval {100 * low:.0f} to {100 * high:.0f} %)"
     )
+    if fair.listed:
+        said += f" ({fair.aside})"
     if checked["threshold"] is None:
         return f"{said}. Even sure predictions were often wrong, so no label is accepted unseen."
     if not checked.get("conclusive", True):

@@ -9,8 +9,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from protocon.errors import RunError
 from protocon.report import collect, figures
 from protocon.report.figures import Picture, percent
-from protocon.report.headline import Headline, comparison_caution, headline
+from protocon.report.headline import Headline, headline
 from protocon.report.label_table import RunLabels, read_labels
+from protocon.report.paired import comparison_lines
 from protocon.report.record import Record, read_record
 from protocon.report.tiles import Images, Shown, choose_images, class_tally
 
@@ -77,7 +78,7 @@ def build_page(paths: Sequence[Path], *, images: Images | None = None) -> str:
             detailed=detailed,
             detailed_limit=DETAILED,
             percent=percent,
-            caution=comparison_caution(records) if len(records) > 1 else "",
+            cautions=comparison_lines(records, labels),
         )
     )
     # A file name that is not valid UTF-8 must not keep the page from being written.

@@ -38,6 +38,8 @@ class FileReport:
     """What was taken for what in the labels, one line each: nothing is wrong with it."""
     facts: tuple[ImageFacts, ...] = ()
     """Of the used files, where they were decoded before training."""
+    listed: tuple[str, ...] = ()
+    """Files whose labels answer for a list to look at: they are harder than others."""
 
     @property
     def total(self) -> int:

@@ -27,6 +27,8 @@ class LabelRow(NamedTuple):
     label: str
     source: str = ""
     """The labels file, where rows of several are put together."""
+    listed: bool = False
+    """Whether it answers for an image of a list to look at, which is harder than others."""
 
 
 class LabelTable(NamedTuple):
@@ -94,8 +96,8 @@ def parse_label_table(content: bytes, name: str, *, names_image: NamesImage | No
     notes = (f"sheet {sheet} is read",) if sheet else ()
     if is_own_table(lines[0][1]):
         found, said = own_labels(lines[0][1], lines[1:])
-        problems = [f"line {line}: no file is named" for line, file, _ in found if not file]
-        return LabelTable([LabelRow(*row) for row in found if row[1]], problems, (*notes, said))
+        problems = [f"line {row.line}: no file is named" for row in found if not row.file]
+        return LabelTable([LabelRow(*row) for row in found if row.file], problems, (*notes, said))
     columns = choose_columns([fields for _, fields in lines], name=name, names_image=names_image)
     table = _pick(lines, columns, separator)
     return table._replace(notes=(*notes, columns.said) if columns and columns.said else notes)

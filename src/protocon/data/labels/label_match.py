@@ -36,6 +36,8 @@ class Matched:
     warnings: list[str]
     notes: list[str]
     """What was taken for what."""
+    listed: list[str] = field(default_factory=list)
+    """Files whose label answers for a list to look at."""
 
 
 @dataclass
@@ -96,7 +98,8 @@ def match_labels(
     for place, label in one.items():
         labels[place] = numbers[label]
     notes = [f"{source}: {note}" for note in table.notes] + said_of(source, taken)
-    return Matched(labels, class_names, warnings, notes)
+    listed = [files[place] for place in sorted(one) if any(row.listed for row in given[place].rows)]
+    return Matched(labels, class_names, warnings, notes, listed)
 
 
 def _nothing_fits(source: str, missing: list[LabelRow], files: Sequence[str]) -> str:

@@ -1,9 +1,25 @@
 """A run's own labels.csv, given back as labels: what a person said, and not what the model did."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 _OURS = frozenset(("file", "label", "triage", "review_rank", "given", "looks_like"))
 _OLD = frozenset(("file", "split", "given", "refined", "triage"))
+
+FROM_LIST = "your answer to a list to look at"
+"""In the column `why` of such a label, so that later runs know it too."""
+
+
+class OwnRow(NamedTuple):
+    """A row of a run's own table."""
+
+    line: int
+    file: str
+    label: str
+    """Empty unless a person gave it."""
+    source: str = ""
+    listed: bool = False
+    """Whether it answers for an image of a list to look at, which is harder than others."""
 
 
 def is_own_table(heading: Sequence[str]) -> bool:
@@ -11,17 +27,15 @@ def is_own_table(heading: Sequence[str]) -> bool:
     return set(heading) >= _OURS or set(heading) >= _OLD
 
 
-def own_labels(
-    heading: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]
-) -> tuple[list[tuple[int, str, str]], str]:
-    """Line, file and label of every row; the label is empty unless a person gave it. And a word on what was used.
+def own_labels(heading: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -> tuple[list[OwnRow], str]:
+    """Every row, its label empty unless a person gave it; and a word on what was used.
 
     A person's are the labels that the run was given (corrected or not), cells of `label` that were changed, and rows of
     the review list whose `triage` was changed to `accept`.
     """
     columns = {name: place for place, name in enumerate(heading)}
     old = "label" not in columns
-    found: list[tuple[int, str, str]] = []
+    found: list[OwnRow] = []
     counts = {"given": 0, "corrected": 0, "added": 0, "confirmed": 0}
     for line, cells in rows:
         row = {name: cells[place].strip() if place < len(cells) else "" for name, place in columns.items()}
@@ -29,7 +43,8 @@ def own_labels(
         kind = "given" if old and label else "" if old else _whose(row)
         if kind:
             counts[kind] += 1
-        found.append((line, row["file"], label if kind else ""))
+        listed = kind in ("added", "confirmed") or (bool(kind) and row.get("why", "").endswith(FROM_LIST))
+        found.append(OwnRow(line, row["file"], label if kind else "", listed=listed))
     used = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count) or "none"
     return found, f"a run's own table: labels that a person gave are used ({used}), the model's are not"
 

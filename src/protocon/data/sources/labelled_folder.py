@@ -38,7 +38,9 @@ def folder(options: SourceOptions) -> DataBundle:
     skipped = [SkippedFile(s.path, "the labels file") if s.path == own else s for s in skipped]
     matched = match_labels(source, table, names, skipped=skipped, finder=finder)
     members = Members(images, matched.labels)
-    listing = FileListing("folder", store, matched.class_names, members, None, skipped, matched.warnings, matched.notes)
+    listing = FileListing(
+        "folder", store, matched.class_names, members, None, skipped, matched.warnings, matched.notes, matched.listed
+    )
     return make_bundle(listing, options, own=True)
 
 

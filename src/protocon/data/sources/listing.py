@@ -43,6 +43,8 @@ class FileListing:
     """What a user should know, one line each."""
     notes: list[str] = field(default_factory=list)
     """What was taken for what, one line each."""
+    listed: list[str] = field(default_factory=list)
+    """Files whose label answers for a list to look at."""
 
 
 def sort_out(entries: list[FileEntry]) -> tuple[list[FileEntry], list[SkippedFile]]:
@@ -129,6 +131,7 @@ def make_bundle(
         (*listing.warnings, *spared, *decoder.warnings, *remarks(decoder.facts, size)),
         tuple(listing.notes),
         tuple(decoder.facts),
+        tuple(listing.listed),
     )
     return DataBundle(sets[0], sets[1] if len(sets) > 1 else None, DataHints(flip=flip), report)
 

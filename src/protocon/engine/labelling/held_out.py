@@ -95,8 +95,14 @@ class HeldOutLabels:
         order = against[np.argsort(-self.confidence[against], kind="stable")]
         return Suspects(self.position[order], self.found[order], self.confidence[order])
 
-    def summary(self, threshold: float) -> dict[str, Any]:
-        """For result.json: how many were predicted as given, in all and of those that would have been accepted."""
+    def summary(self, threshold: float, listed: np.ndarray | None = None) -> dict[str, Any]:
+        """For result.json: how many were predicted as given, in all and of those that would have been accepted.
+
+        Args:
+            threshold: confidence from which a prediction counts as sure.
+            listed: positions whose labels answer for a list to look at; they are counted apart.
+        """
+        hard = np.isin(self.position, np.zeros(0) if listed is None else listed)
         trusted = self.trusted_from(threshold)
         accepted = self.acceptable(trusted)
         before = self.acceptable(threshold)
@@ -105,6 +111,8 @@ class HeldOutLabels:
             "held_out": len(self.position),
             "left_out": self.left_out,
             "found": int(self.right.sum()),
+            "from_list": int(hard.sum()),
+            "from_list_found": int(self.right[hard].sum()),
             "threshold": trusted if math.isfinite(trusted) else None,
             "accepted": int(accepted.sum()),
             "accepted_right": int(self.right[accepted].sum()),

@@ -10,6 +10,7 @@ import numpy as np
 
 from protocon.base.atomic import write_bytes
 from protocon.data.imageset import ImageSet
+from protocon.data.labels.own_table import FROM_LIST
 from protocon.engine.labelling.triage import NONE, Judgement, Opinion, Triage
 from protocon.runs.layout import LABEL_COLUMNS, OPINION_COLUMNS
 
@@ -17,7 +18,9 @@ _BYTE_ORDER_MARK = "\ufeff"
 """Without it Excel takes UTF-8 for the local code page: ü becomes Ã¼."""
 
 
-def write_labels(path: Path, images: ImageSet, judged: Judgement, triage: Triage) -> None:
+def write_labels(
+    path: Path, images: ImageSet, judged: Judgement, triage: Triage, *, listed: np.ndarray | None = None
+) -> None:
     """One row per image of the training set, in its order, with the columns `LABEL_COLUMNS`.
 
     Args:
@@ -25,8 +28,11 @@ def write_labels(path: Path, images: ImageSet, judged: Judgement, triage: Triage
         images: the training set.
         judged: what is believed of every image.
         triage: what to do with it.
+        listed: positions whose labels answer for a list to look at.
     """
-    names = _names(images)
+    reasons = _reasons(judged, triage, names := _names(images))
+    for row in () if listed is None else listed:
+        reasons[row] = f"{reasons[row]}; {FROM_LIST}" if reasons[row] else FROM_LIST
     columns = (
         names[judged.refined.label],
         _scores(triage.looks_like),
@@ -34,7 +40,7 @@ def write_labels(path: Path, images: ImageSet, judged: Judgement, triage: Triage
         np.where(triage.rank > 0, triage.rank.astype(str), ""),
         names[judged.given],
         names[triage.looks_like.label],
-        _reasons(judged, triage, names),
+        reasons,
     )
     _write(path, LABEL_COLUMNS, images.ids, columns)
 
@@ -98,7 +104,7 @@ def _scores(opinion: Opinion) -> np.ndarray:
 
 
 def _reasons(judged: Judgement, triage: Triage, names: np.ndarray) -> np.ndarray:
-    """Why an image is in the list to look at, in plain words; empty for all others."""
+    """Why an image is in the list to look at, in plain words."""
     reasons = np.full(len(judged.given), "", dtype=object)
     for row in np.flatnonzero(triage.rank > 0):
         sure = f"{triage.looks_like.confidence[row]:.3f}"

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from rich.console import Console
 
@@ -55,7 +56,8 @@ def label_run(trainer: Trainer, folder: RunFolder, console: Console, signals: St
         _write_facts(folder, session, tested)
         write_opinions(folder.opinions_file, session.bundle.train, judged)
         if held_out_splits(session):
-            write_labels(folder.labels_file, session.bundle.train, judged, sort_images(judged, math.inf))
+            unchecked = sort_images(judged, math.inf)
+            write_labels(folder.labels_file, session.bundle.train, judged, unchecked, listed=_listed(session))
     return _accept(
         folder, session, judged, cross_check_labels(session, trainer.fabric, folder, console, signals), writes=writes
     )
@@ -67,15 +69,23 @@ def _accept(
     """labels.csv with what can be accepted, and cross_check.csv with what that rests on."""
     threshold, images = triage_threshold(session), session.bundle.train
     triage = sort_images(judged, threshold, held_out=held_out)
+    listed = _listed(session)
     if writes:
         if held_out is not None:
             write_held_out(folder.cross_check_file, held_out, images, threshold)
-        write_labels(folder.labels_file, images, judged, triage)
+        write_labels(folder.labels_file, images, judged, triage, listed=listed)
     measured: dict[str, Any] = {
         "triage": measure(judged, triage),
         "labels_that_look_wrong": labels_that_look_wrong(images, judged, triage),
     }
-    return measured if held_out is None else measured | {"cross_check": held_out.summary(threshold)}
+    return measured if held_out is None else measured | {"cross_check": held_out.summary(threshold, listed)}
+
+
+def _listed(session: Session) -> np.ndarray:
+    """Positions of the labels that answer for a list to look at."""
+    report, images = session.bundle.files, session.bundle.train
+    names = set(report.listed) if report is not None else set()
+    return np.array([place for place in session.split.labelled if images.ids[int(place)] in names], dtype=np.int64)
 
 
 def _write_facts(folder: RunFolder, session: Session, tested: Outputs | None) -> None:

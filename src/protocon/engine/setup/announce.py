@@ -145,6 +145,7 @@ def describe_data(bundle: DataBundle, split: Split, *, own: bool) -> dict[str, A
         "skipped": [{"file": s.path, "reason": s.reason} for s in report.skipped] if report else [],
         "notes": list(report.notes) if report else [],
         "warnings": list(report.warnings) if report else [],
+        "labels_from_list": list(report.listed) if report else [],
     }
     if own:
         content["used"] = {
