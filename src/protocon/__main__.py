@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 
 from protocon.base.allocator import restart_to_keep_memory
 
@@ -12,9 +13,19 @@ def main() -> None:
     """Run the command line in a process that is all ours."""
     if not answers_at_once(sys.argv[1:]):
         restart_to_keep_memory()  # before anything large is imported
+    silence_libraries(sys.argv[1:])
     from protocon import cli
 
     cli.main()
+
+
+def silence_libraries(arguments: list[str]) -> None:
+    """No warnings of other libraries on the screen: they are for those who develop, and --debug or -W shows them.
+
+    What a user should know, our commands say themselves.
+    """
+    if "--debug" not in arguments and not sys.warnoptions and "PYTHONWARNINGS" not in os.environ:
+        warnings.simplefilter("ignore")
 
 
 def answers_at_once(arguments: list[str]) -> bool:
