@@ -63,7 +63,6 @@ _FIFTYONE = """
 import json, sys
 import fiftyone.utils.data as data
 importer = data.FiftyOneImageClassificationDatasetImporter(dataset_dir=sys.argv[1], compute_metadata=False)
-importer.setup()
 with importer:
     rows = {path.rsplit("/", 1)[-1]: label.label for path, _, label in importer}
 print(json.dumps({"rows": rows, "info": importer.get_dataset_info()}))
@@ -77,8 +76,8 @@ def test_fiftyone_reads_every_label(run: Path, tmp_path: Path) -> None:
     if find_spec("fiftyone") is None:
         pytest.skip(f"fiftyone {_INSTALL}")
     export_labels(run, file_format="fiftyone", out=tmp_path / "fo")
-    quiet = {"FIFTYONE_DO_NOT_TRACK": "true", "FIFTYONE_DATABASE_DIR": str(tmp_path / "db")}
-    environment = {**os.environ, **quiet, "HOME": str(tmp_path)}
+    without_database = {"FIFTYONE_DISABLE_SERVICES": "1", "FIFTYONE_DO_NOT_TRACK": "true"}
+    environment = {**os.environ, **without_database, "HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", _FIFTYONE, str(tmp_path / "fo")],
         capture_output=True,
