@@ -64,16 +64,15 @@ def config_of(place: Path, name: str, *more: str) -> RunConfig:
 def flips(place: Path, name: str, *more: str) -> tuple[bool, str]:
     """Whether views are mirrored, and why."""
     config = config_of(place, name, *more)
-    settled = settle(config, load_data(config))
-    _, settled = ask_about_mirrors(config, settled, Console(quiet=True), torch.device("cpu"))
-    return settled.config.views.flip, settled.resolved.reasons.get("views.flip", "")
+    answer = ask_about_mirrors(config, settle(config, load_data(config)), Console(quiet=True), torch.device("cpu"))
+    return answer.settled.config.views.flip, answer.reason
 
 
 def test_labels_of_arrows_say_no_and_those_of_stripes_do_not_mind(place: Path) -> None:
     mirrored, why = flips(place, "arrows")
     assert not mirrored
     found = re.search(
-        r"of (\d+) labelled images, (\d+) are recognised as they are and (\d+) when mirrored; p = 0.0", why
+        r"of (\d+) labelled images, (\d+) are recognised as they are and (\d+) when mirrored \(p = 0.0", why
     )
     assert found is not None
     asked, plain, turned = map(int, found.groups())
@@ -97,6 +96,7 @@ def test_a_run_says_so_keeps_it_and_is_resumed_with_it(place: Path, tmp_path: Pa
     assert "views.flip=true overrules this" in text.getvalue()
     assert any(line in note for note in json.loads((tmp_path / "run" / "data.json").read_text())["notes"])
     assert "flip: false" in (tmp_path / "run" / "resolved.yaml").read_text()
+    assert json.loads((tmp_path / "run" / "data.json").read_text())["auto"]["views.flip"].startswith("False (of 16")
     again = io.StringIO()
     fit(config_of(place, "arrows"), out=tmp_path, name="run", resume=True, console=Console(file=again, width=400))
     assert "is finished; nothing to do" in again.getvalue()

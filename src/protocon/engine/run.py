@@ -20,7 +20,7 @@ from protocon.engine.loop.epochs import train_run
 from protocon.engine.loop.signals import StopSignals
 from protocon.engine.planning.budget import within_budget
 from protocon.engine.planning.side_budget import images_within_budget
-from protocon.engine.setup.announce import announce, bar, keep_record
+from protocon.engine.setup.announce import announce, bar, keep_answer, keep_record
 from protocon.engine.setup.encode import encode
 from protocon.engine.setup.fabric import Fabric, build_fabric
 from protocon.engine.setup.mirrors import ask_about_mirrors
@@ -130,10 +130,10 @@ def fit(
     with distributed.reporting_lost_processes(), _held(folder, begun, settled, say):
         if distributed.rank() == 0 and not folder.data_file.is_file():
             keep_record(folder, settled)
-        return _train(settled, fabric, folder, console)
+        return _train(config, settled, fabric, folder, console)
 
 
-def _train(settled: Settled, fabric: Fabric, folder: RunFolder, console: Console) -> dict[str, Any]:
+def _train(config: RunConfig, settled: Settled, fabric: Fabric, folder: RunFolder, console: Console) -> dict[str, Any]:
     """Features, training, labels, report: each stage leaves on the disk what the next one needs to be resumed."""
     with StopSignals() as signals:
         stop = partial(
@@ -143,6 +143,12 @@ def _train(settled: Settled, fabric: Fabric, folder: RunFolder, console: Console
             kept="those that are done are in the cache",
             resume=str(folder.path),
         )
+        begun = distributed.largest(int(any(folder.checkpoints.glob("*"))), fabric.device)
+        if not begun:  # views of a run whose training has begun stay as they are
+            answer = ask_about_mirrors(config, settled, console, fabric.device, after_chunk=stop)
+            settled = answer.settled
+            if answer.reason and distributed.rank() == 0:
+                keep_answer(folder, settled, answer)
         inputs = encode(settled, console, fabric.device, after_chunk=stop)
         trainer, result = train_run(build(settled, inputs), fabric, folder, console, signals)
         result |= label_run(trainer, folder, console, signals)

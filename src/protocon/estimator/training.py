@@ -47,8 +47,8 @@ def train_on(config: RunConfig, bundle: DataBundle, console: Console) -> Fitted:
     config = config.model_copy(update={"run": config.run.model_copy(update={"cross_check": 0})})
     with _torch_left_alone():
         fabric = build_fabric(config)
-        settings, settled = ask_about_mirrors(config, settle(config, bundle), console, fabric.device)
-        settled = within_budget(settings, settled, fabric, console, started=started)
+        settled = within_budget(config, settle(config, bundle), fabric, console, started=started)
+        settled = ask_about_mirrors(config, settled, console, fabric.device).settled
         session = build(settled, encode(settled, console, fabric.device))
         trainer = build_trainer(session, fabric)
         resolved = session.resolved

@@ -16,9 +16,11 @@ from protocon.data.imageset import UNKNOWN, DataBundle
 from protocon.data.labels.label_split import Split
 from protocon.data.registry import OWN
 from protocon.data.source_options import Progress as Tell
+from protocon.engine.setup.mirrors import MirrorAnswer
 from protocon.engine.setup.settled import Settled
 from protocon.runs import layout
 from protocon.runs.run_folder import RunFolder
+from protocon.settings.config import to_yaml
 
 _SHOWN = 20
 _SHOWN_BRIEFLY = 5
@@ -114,6 +116,19 @@ def keep_record(folder: RunFolder, settled: Settled) -> None:
     content |= {"data": settled.config.data.name, "root": str(settled.config.data.root or "")}
     content["auto"] = settled.resolved.reasons
     write_bytes(folder.path / layout.DATA, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def keep_answer(folder: RunFolder, settled: Settled, answer: MirrorAnswer) -> None:
+    """Add to data.json what the labels said of mirror images, and to resolved.yaml what follows from it."""
+    file = folder.path / layout.DATA
+    content = json.loads(file.read_text(encoding="utf-8"))
+    notes = content.setdefault("notes", [])
+    if answer.line and answer.line not in notes:
+        notes.append(answer.line)
+    content.setdefault("auto", {})["views.flip"] = answer.reason
+    write_bytes(file, (json.dumps(content, indent=1) + "\n").encode())
+    if answer.line:
+        write_bytes(folder.path / layout.RESOLVED, to_yaml(settled.config).encode())
 
 
 def describe_data(bundle: DataBundle, split: Split, *, own: bool) -> dict[str, Any]:
