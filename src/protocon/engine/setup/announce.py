@@ -119,7 +119,13 @@ def keep_record(folder: RunFolder, settled: Settled) -> None:
 
 
 def keep_answer(folder: RunFolder, settled: Settled, answer: MirrorAnswer) -> None:
-    """Add to data.json what the labels said of mirror images, and to resolved.yaml what follows from it."""
+    """Add to data.json what the labels said of mirror images, and to resolved.yaml what follows from it.
+
+    Args:
+        folder: of the run.
+        settled: with the answer taken into account.
+        answer: what the labels said.
+    """
     file = folder.path / layout.DATA
     content = json.loads(file.read_text(encoding="utf-8"))
     notes = content.setdefault("notes", [])
