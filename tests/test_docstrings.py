@@ -54,8 +54,9 @@ def undocumented(source: str, *, helped: frozenset[str] = frozenset()) -> Iterat
 
 def shared_options() -> frozenset[str]:
     """Types of the parameters that commands share: those with a help text, and what is chosen by the table."""
-    tree = ast.parse((PACKAGE / "commands" / "options.py").read_text(encoding="utf-8"))
-    found = [node for node in tree.body if isinstance(node, ast.Assign) and "help=" in ast.unparse(node)]
+    files = [PACKAGE / "commands" / name for name in ("options.py", "run_options.py")]
+    body = [node for file in files for node in ast.parse(file.read_text(encoding="utf-8")).body]
+    found = [node for node in body if isinstance(node, ast.Assign) and "help=" in ast.unparse(node)]
     names = {target.id for node in found for target in node.targets if isinstance(target, ast.Name)}
     assert names >= {"AsJson", "Debug"}
     return frozenset({*names, "Chosen"})
