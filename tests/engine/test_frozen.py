@@ -19,6 +19,7 @@ from protocon.engine.loop.checkpoint import save_checkpoint
 from protocon.engine.planning.budget import Speed, choose_epochs
 from protocon.engine.planning.preview import describe_plan
 from protocon.engine.run import fit
+from protocon.engine.setup.announce import frequencies_line
 from protocon.engine.setup.encode import FeatureInputs, cached_views
 from protocon.engine.setup.session import prepare
 from protocon.errors import ConfigError
@@ -215,6 +216,12 @@ def test_estimated_class_frequencies_are_said_unless_they_are_given(method: str,
     assert 98 <= sum(shares) <= 102
     assert "class_prior=uniform" in line
     assert "class frequencies" not in said[1]
+
+
+@pytest.mark.parametrize(("classes", "last"), [(2, "50 % b"), (6, "17 % f"), (7, "29 % the other 2")])
+def test_one_other_class_is_named_and_several_are_counted(classes: int, last: str) -> None:
+    line = frequencies_line([1 / classes] * classes, "abcdefg"[:classes])
+    assert line.partition(". If you know better")[0].endswith(last)
 
 
 @pytest.mark.parametrize(

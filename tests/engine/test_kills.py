@@ -181,7 +181,8 @@ def test_a_frozen_run_of_photos_killed_at_a_random_time_in_every_stage(zygote: Z
         "packages": packages,
     }
     ended = zygote.run(*again, after=0.05, **last)
-    assert ended.code in (-signal.SIGTERM, 128 + signal.SIGTERM), ended.output
+    # Its files are whole, and it may just as well have finished.
+    assert ended.code in (0, -signal.SIGTERM, 128 + signal.SIGTERM), ended.output
     assert zygote.run(*again, cache=other, packages=packages).code == 0
     assert_same_run(out / "run", other / "run")
     for name in ("cross_check.csv", "report.html"):

@@ -99,10 +99,11 @@ def frequencies_line(shares: Sequence[float], names: Sequence[str]) -> str:
         names: of the classes.
     """
     order = sorted(range(len(names)), key=lambda label: -shares[label])
-    listed = [f"{100 * shares[label]:.0f} % {shown(names[label])}" for label in order[:_SHOWN_BRIEFLY]]
-    if len(order) > _SHOWN_BRIEFLY:
-        rest = sum(shares[label] for label in order[_SHOWN_BRIEFLY:])
-        listed.append(f"{100 * rest:.0f} % the other {len(order) - _SHOWN_BRIEFLY}")
+    most = _SHOWN_BRIEFLY + (len(order) == _SHOWN_BRIEFLY + 1)  # a single other one may as well be named
+    listed = [f"{100 * shares[label]:.0f} % {shown(names[label])}" for label in order[:most]]
+    if len(order) > most:
+        rest = sum(shares[label] for label in order[most:])
+        listed.append(f"{100 * rest:.0f} % the other {len(order) - most}")
     return (
         f"class frequencies, estimated: {', '.join(listed)}. If you know better: class_prior=uniform, or one number "
         f"per class in alphabetical order, class_prior=[{','.join(f'{share:.2f}' for share in shares[:2])}"
