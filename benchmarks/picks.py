@@ -171,7 +171,9 @@ def tables(cells: Sequence[Cell]) -> str:
                 values = [scale * mean(cells, rule, budget, what, folder) for folder in folders]
                 row = " | ".join(f"{v:.{digits}f}" for v in (*values, np.mean(values)))
                 lines.append(f"| {title} | {row} |")
-    return "\n".join([*lines, "", *differences(cells, folders, budgets)])
+    draws = len({cell.seed for cell in cells})
+    measured = f"Measured so far: {draws} draw{'s' if draws > 1 else ''} of {len(folders)} folders."
+    return "\n".join([measured, *lines, "", *differences(cells, folders, budgets)])
 
 
 def differences(cells: Sequence[Cell], folders: Sequence[str], budgets: Sequence[int]) -> list[str]:
@@ -191,11 +193,11 @@ def differences(cells: Sequence[Cell], folders: Sequence[str], budgets: Sequence
         if not gains:
             continue
         draws = np.array([np.mean(values) for values in zip(*gains.values(), strict=False)])
-        half = 1.96 * draws.std(ddof=1) / np.sqrt(len(draws)) if len(draws) > 1 else float("nan")
+        half = f"± {1.96 * draws.std(ddof=1) / np.sqrt(len(draws)):.1f}" if len(draws) > 1 else "(one draw)"
         by_folder = ", ".join(f"{folder} {np.mean(gains[folder]):+.1f}" for folder in folders if folder in gains)
         lines.append(
             f"- {rule}, {budget}C, against {other}, {than}C: {np.mean([np.mean(g) for g in gains.values()]):+.1f} "
-            f"± {half:.1f} ({np.mean(macros):+.1f} in the mean over classes); {by_folder}"
+            f"{half} ({np.mean(macros):+.1f} in the mean over classes); {by_folder}"
         )
     return lines
 
