@@ -4,11 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from rich.console import Console
 
+from protocon.data.imageset import DataBundle
 from protocon.engine.planning import side_budget
-from protocon.engine.planning.side_budget import side_that_fits
+from protocon.engine.planning.side_budget import images_within_budget, side_that_fits
 from protocon.engine.run import fit
+from protocon.engine.setup.encode import encode
+from protocon.engine.setup.fabric import build_fabric
+from protocon.engine.setup.session import settle
+from protocon.runs.run_data import load_data
 from protocon.runs.run_folder import RunFolder
 from protocon.settings.config import RunConfig, build_config
 from tests.engine.photos import install, make_photos
@@ -41,9 +47,10 @@ def config_of(place: Path, *overrides: str) -> RunConfig:
     return build_config(settings=settings, overrides=[*small, "network.hidden=16", *overrides])
 
 
-def run(place: Path, name: str, console: Console, *overrides: str) -> RunFolder:
-    fit(config_of(place, *overrides), out=place / "runs", name=name, console=console)
-    return RunFolder(place / "runs" / name)
+def seen(place: Path, console: Console, *overrides: str) -> DataBundle:
+    """The data of a run with these settings."""
+    config = config_of(place, *overrides)
+    return images_within_budget(config, settle(config, load_data(config)), build_fabric(config), console)
 
 
 def test_features_that_take_too_long_are_those_of_smaller_images(
@@ -52,30 +59,33 @@ def test_features_that_take_too_long_are_those_of_smaller_images(
     install(photos / "packages", monkeypatch)
     monkeypatch.setattr(side_budget, "SIDES", (SIDE // 2,))
     monkeypatch.setattr(side_budget, "seconds_per_view", lambda *_: 10.0)
-    small = run(photos, "small", Console(), "time_budget=60s")
+    fit(config_of(photos, "time_budget=60s", "epochs=2"), out=photos / "runs", name="small", console=Console())
     said = capsys.readouterr().out
     assert f"images of {SIDE // 2} pixels instead of {SIDE}" in said
+    small = RunFolder(photos / "runs" / "small")
     assert small.resolved().data.image_size == SIDE // 2
-    assert small.config().data.image_size == "auto"
+    assert small.config().data.image_size == "auto"  # so that the same command resumes it
     # A size that was asked for stays, and so does one whose features are there.
-    asked = run(photos, "asked", quiet(), "time_budget=60s", f"image_size={SIDE}")
-    assert asked.resolved().data.image_size == SIDE
-    known = run(photos, "known", quiet(), "time_budget=60s")
-    assert known.resolved().data.image_size == SIDE
+    assert seen(photos, quiet(), "time_budget=60s").train.shape[-1] == SIDE // 2
+    assert seen(photos, quiet(), "time_budget=60s", f"image_size={SIDE}").train.shape[-1] == SIDE
+    assert seen(photos, quiet()).train.shape[-1] == SIDE
+    config = config_of(photos)
+    encode(settle(config, load_data(config)), quiet(), torch.device("cpu"))
+    assert seen(photos, quiet(), "time_budget=60s").train.shape[-1] == SIDE
 
 
 def test_a_quick_encoder_sees_images_of_the_usual_size(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(photos / "packages", monkeypatch)
     monkeypatch.setattr(side_budget, "SIDES", (SIDE // 2,))
     timed = side_budget.seconds_per_view
-    seen: list[float] = []
+    taken: list[float] = []
 
     def watched(*given: Any) -> float:
-        seen.append(timed(*given))
-        return seen[-1]
+        taken.append(timed(*given))
+        return taken[-1]
 
     monkeypatch.setattr(side_budget, "seconds_per_view", watched)
-    usual = run(photos, "usual", quiet(), "time_budget=60s", f"run.cache={photos / 'empty'}")
-    assert usual.resolved().data.image_size == SIDE
-    assert len(seen) == 1
-    assert 0 < seen[0] < 1
+    usual = seen(photos, quiet(), "time_budget=60s", f"run.cache={photos / 'empty'}")
+    assert usual.train.shape[-1] == SIDE
+    assert len(taken) == 1
+    assert 0 < taken[0] < 1
