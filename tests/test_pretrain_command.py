@@ -130,6 +130,8 @@ def test_imagenets_recipes_have_the_papers_settings() -> None:
     rates = {name: config.optim.lr for name, config in configs.items()}
     assert rates["simclr"] == pytest.approx(0.075 * 4096**0.5)
     assert rates["dino"] == pytest.approx(5e-4 * 1024 / 256)
+    assert rates["mpl"] == pytest.approx(0.1 * 1024 / 256)
+    assert configs["mpl"].method.model_dump()["teacher_lr"] == pytest.approx(0.15 * 1024 / 256)
     assert rates["finetune-simclr"] == pytest.approx(0.005 * 1024**0.5)
     swav = configs["swav-256"].method.model_dump()
     assert (swav["prototypes"], swav["queue_size"], swav["fixed_steps"]) == (3000, 3840, 5005)

@@ -28,7 +28,7 @@ class SupportSet:
     """Labelled images drawn class by class: this process's rows of the global support set, already on the device."""
 
     views: tuple[Tensor, ...]
-    """Weak views of the same images, as many as the method asked for, each (m, …)."""
+    """Views of the same images, as many as the method asked for, each (m, …)."""
     targets: Tensor
     """Their classes, (m,) int64."""
     index: Tensor

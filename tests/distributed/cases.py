@@ -35,6 +35,7 @@ _COMMON = (
 CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     **{name: (name, ()) for name in (*METHODS, *TOYS)},
     "mpl": ("mpl", ("dropout=0",)),  # dropout belongs to a process
+    "swav, queue": ("swav", ("queue_size=20", "queue_from_epoch=1")),
     "protocon, eman": (
         "protocon",
         ("teacher=eman", "centroid_warmup=1", "heads=2", "center=true", "min_retention=0.6"),

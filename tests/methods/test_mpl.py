@@ -185,6 +185,16 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_both_rates_warm_up_the_students_after_its_wait() -> None:
+    method = method_of(wait=0.1, warmup=0.2)
+    plain = method_of()
+    for network, start in (("student", 10), ("teacher", 0)):
+        now = [Progress(0, start + step, 1, 100) for step in (0, 5, 10, 20, 40)]
+        shares = [method.learning_rate(network, 2.0, at) / plain.learning_rate(network, 2.0, at) for at in now]
+        assert shares == pytest.approx([0.0, 0.25, 0.5, 1.0, 1.0])
+    assert method.learning_rate("student", 2.0, Progress(0, 9, 1, 100)) == 0.0
+
+
 def test_the_student_waits_is_taught_and_is_fine_tuned_on_labels_alone(data: Path) -> None:
     trainer = trainer_of(data, "mpl", "wait=0.1", "finetune=0.2", "finetune_lr=0.5")  # of 21 steps
     method = trainer.session.method

@@ -9,7 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from protocon.augment.simclr import SimCLRView
+from protocon.base.draws import fold
 from protocon.core.soft_neighbours import sharpen, smoothed_labels, soft_neighbours
+from protocon.engine.loop.batch_views import WEAK
+from protocon.engine.setup.crop_views import build_crops
 from protocon.methods import Problem
 from protocon.methods.paws import PAWS, PAWSConfig
 from protocon.types import Batch, Outputs, Progress, SupportSet
@@ -53,7 +57,14 @@ def test_the_loss_and_the_regulariser_are_the_papers() -> None:
     support = SupportSet(views, targets, torch.arange(6))
     batch = Batch(none, none, none, none, (), torch.arange(ROWS), crops=(tuple(crops[:2]), tuple(crops[2:])),
                   support=support)  # fmt: skip
-    loss, me_max, first = method.assignments(network, batch)
+    passes: list[int] = []
+
+    def counted(x: Tensor) -> Outputs:
+        passes.append(len(x))
+        return network(x)
+
+    loss, me_max, first = method.assignments(counted, batch)
+    assert passes == [2 * 6 + 2 * ROWS, 2 * ROWS]  # the support set is normalised with the large crops
 
     rows = np.concatenate([F.normalize(view, dim=-1).numpy() for view in views])
     known = targets.tolist() * 2
@@ -101,6 +112,21 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     write_data(folder)
     return folder
+
+
+def test_support_set_and_crops_have_simclrs_colours_whatever_strong_views_are(data: Path) -> None:
+    trainer = trainer_of(data, "paws", "views.strong=randaugment", "support_per_class=3", "colours=0.25", images=True)
+    method, shape = trainer.session.method, (1, 16, 16)
+    crops = build_crops(trainer.session.config, method, trainer.session.views, shape)
+    seen = [view for entry in crops for view in entry if isinstance(view, SimCLRView)]
+    assert [(view.strength, view.size) for view in seen] == [(0.25, 16), (0.25, 16), (0.25, 9), (0.25, 9)]
+    raw = next(iter(trainer.loader.epoch(0)))
+    support = trainer.make_batch(raw).support
+    assert support is not None
+    for number, view in enumerate(support.views):
+        expected = crops[0][0](raw.support, fold(raw.support_keys, WEAK + number))
+        torch.testing.assert_close(view, expected)
+        assert not torch.allclose(view, trainer.session.views.weak(raw.support, fold(raw.support_keys, WEAK + number)))
 
 
 def test_the_classifier_does_not_move_the_encoder_until_fine_tuning(data: Path) -> None:

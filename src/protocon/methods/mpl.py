@@ -29,8 +29,8 @@ class MPLConfig(MethodConfig):
     teacher_lr: float | None = Field(default=None, gt=0)
     """The teacher's learning rate; null for the student's."""
     labels: Literal["sampled", "argmax"] = "sampled"
-    """The teacher's hard label: drawn from its prediction, as in Algorithm 1, or the likeliest, as in its authors'
-    code."""
+    """The teacher's hard label: drawn from its prediction, as in Algorithm 1, or the likeliest. Its authors' code has
+    soft labels, with which the gradient of the feedback is zero."""
     smoothing: float = Field(default=0.15, ge=0, lt=1)
     """Label smoothing of the labelled losses."""
     temperature: float = Field(default=0.7, gt=0)
@@ -43,6 +43,9 @@ class MPLConfig(MethodConfig):
     """Share of training over which that weight grows from 0 (5,000 of 300,000 steps)."""
     wait: float = Field(default=0.01, ge=0, lt=1)
     """Share of training in which the student waits for the teacher (3,000 of 300,000 steps)."""
+    warmup: float = Field(default=0.0, ge=0, lt=1)
+    """Share of training over which each learning rate grows to its full value; the student's begins after its wait
+    (5,000 of 700,000 steps for ImageNet)."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
     """Dropout before both classifiers."""
     clip: float | None = Field(default=1.0, gt=0)
@@ -101,12 +104,13 @@ class MPL(Method):
 
     def learning_rate(self, network: str, base: float, progress: Progress) -> float:
         """Half a cosine; the student's is zero while it waits, and low at the end, where it is fine-tuned."""
-        done = progress.step / progress.total_steps
-        if network == "student" and done < self.config.wait:
+        done = progress.step / progress.total_steps - (self.config.wait if network == "student" else 0.0)
+        if done < 0.0:
             return 0.0
         if self._finetunes(progress):
             return base * self.config.finetune_lr
-        return base * warmup_cosine(progress, warmup_epochs=0.0)
+        warm = 1.0 if done >= self.config.warmup else done / self.config.warmup
+        return base * warm * warmup_cosine(progress, warmup_epochs=0.0)
 
     def _finetunes(self, progress: Progress) -> bool:
         return progress.step >= (1.0 - self.config.finetune) * progress.total_steps

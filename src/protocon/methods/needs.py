@@ -19,8 +19,8 @@ class Crops:
     Embeddings have no pixels: there each crop is another view of the kind, with all features.
     """
 
-    kind: Literal["weak", "strong"]
-    """Crop and flip alone; or with the colours that the run's strong views have."""
+    kind: Literal["weak", "strong", "coloured"]
+    """Crop and flip alone; with what the run's strong views do; or with SimCLR's colours, whatever strong views are."""
     count: int
     """Crops per image."""
     size: float | int = 1.0
@@ -29,6 +29,8 @@ class Crops:
     """Lowest and highest share of the image's area that a crop shows."""
     blur: tuple[float, ...] = ()
     """Probability that each of a strong view's crops is blurred, where images are large enough; empty: the view's."""
+    strength: float | None = None
+    """Of SimCLR's colours; None: the run's `simclr_strength`."""
     solarise: tuple[float, ...] = ()
     """Probability that bright pixels are inverted, for each of a strong view's crops; empty: never."""
 

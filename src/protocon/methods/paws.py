@@ -19,7 +19,7 @@ from protocon.core.soft_neighbours import sharpen, smoothed_labels, soft_neighbo
 from protocon.methods.base import Forward, Method, MethodConfig, Problem
 from protocon.methods.needs import Crops, Support
 from protocon.networks.projector import ProjectorShape
-from protocon.types import Batch, Outputs, Progress, Step, Update
+from protocon.types import Batch, Progress, Step, SupportSet, Update
 
 Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -43,12 +43,16 @@ class PAWSConfig(MethodConfig):
     """Weight of the entropy of the mean prediction, which keeps predictions from being all of one class."""
     small_crops: int = Field(default=2, ge=0)
     """Small crops per image, beside two large ones (6 in the paper)."""
-    small_size: Annotated[int, Field(ge=1)] | Share = 0.43
-    """Side of a small crop: in pixels, or as a share of the image's."""
-    large_scale: tuple[Share, Share] = (0.25, 1.0)
-    """Smallest and largest share of the image's area that a large crop shows (0.14 for ImageNet)."""
-    small_scale: tuple[Share, Share] = (0.08, 0.3)
-    """The same for small crops (0.05 and 0.14 for ImageNet)."""
+    small_size: Annotated[int, Field(ge=1)] | Share = 0.5625
+    """Side of a small crop: in pixels, or as a share of the image's (18 of 32 for CIFAR-10, 96 of 224 for ImageNet)."""
+    large_scale: tuple[Share, Share] = (0.75, 1.0)
+    """Smallest and largest share of the image's area that a large crop or a view of the support set shows (0.75 for
+    CIFAR-10, 0.14 for ImageNet)."""
+    small_scale: tuple[Share, Share] = (0.3, 0.75)
+    """The same for small crops (0.3 and 0.75 for CIFAR-10, 0.05 and 0.14 for ImageNet)."""
+    colours: float = Field(default=0.5, ge=0)
+    """Strength of SimCLR's colours in all crops and in the support set. RandAugment and cutout, which the strong views
+    of other methods have, leave too little of an image whose target is such a view too."""
     warmup_epochs: float = Field(default=10.0, ge=0)
     """Epochs over which the learning rate grows to its full value, at most a tenth of the run."""
     first_lr: float = Field(default=0.25, ge=0, le=1)
@@ -73,15 +77,16 @@ class PAWS(Method):
     def __init__(self, config: PAWSConfig, problem: Problem) -> None:
         super().__init__(config, problem)
         self.config = config
-        self.crops = (Crops("strong", 2, scale=config.large_scale),)
+        self.crops = (Crops("coloured", 2, scale=config.large_scale, strength=config.colours),)
         if config.small_crops:
-            small = Crops("strong", config.small_crops, size=config.small_size, scale=config.small_scale)
+            size, scale = config.small_size, config.small_scale
+            small = Crops("coloured", config.small_crops, size=size, scale=scale, strength=config.colours)
             self.crops = (*self.crops, small)
 
     def support(self) -> Support | None:
         """Some images of each class, drawn anew in each step."""
         config = self.config
-        return Support(per_class=config.support_per_class, classes=config.support_classes, views=config.support_views)
+        return Support(config.support_per_class, config.support_classes, config.support_views, cropped=True)
 
     def learning_rate(self, network: str, base: float, progress: Progress) -> float:  # noqa: ARG002
         """Warm-up and half a cosine, then the constant rate of fine-tuning."""
@@ -122,33 +127,33 @@ class PAWS(Method):
 
     def assignments(self, network: Forward, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Algorithm 1: the loss, the negative entropy of the mean prediction, and predictions of the first crop."""
-        support, labels, zero = self._support(network, batch)
-        probs: list[Tensor] = []
-        for views in batch.crops:
-            out = network(torch.cat(views))
-            zero = zero + 0.0 * out.logits.sum()
-            near = soft_neighbours(out.embeddings, support, labels, temperature=self.config.temperature)
-            probs += torch.split(near, len(batch.index))
+        assert batch.support is not None
+        large, *small = batch.crops
+        known = len(batch.support.views) * len(batch.support.targets)
+        # One pass for the support set and the large crops: one normalisation for all that is compared.
+        outs = [network(torch.cat([*batch.support.views, *large])), *(network(torch.cat(views)) for views in small)]
+        support, labels = self._support(outs[0].embeddings[:known], batch.support)
+        rows = torch.cat([outs[0].embeddings[known:], *(out.embeddings for out in outs[1:])])
+        near = soft_neighbours(rows, support, labels, temperature=self.config.temperature)
+        probs = torch.split(near, len(batch.index))
         with torch.no_grad():
-            first, second = (sharpen(near, self.config.sharpening) for near in probs[:2])
+            first, second = (sharpen(said, self.config.sharpening) for said in probs[:2])
             targets = [second, first, *[(first + second) / 2] * (len(probs) - 2)]
         each = [
-            -(target * near.clamp(min=_TINY).log()).sum(-1).mean() for target, near in zip(targets, probs, strict=True)
+            -(target * said.clamp(min=_TINY).log()).sum(-1).mean() for target, said in zip(targets, probs, strict=True)
         ]
         loss = torch.stack(each).mean() * batch.share
-        own = torch.stack([sharpen(near, self.config.sharpening).mean(0) for near in probs]).mean(0) * batch.share
+        own = torch.stack([sharpen(said, self.config.sharpening).mean(0) for said in probs]).mean(0) * batch.share
         mean = gather_with_gradient(own[None]).sum(0) / world_size()
+        zero = sum(0.0 * out.logits.sum() for out in outs)  # every output takes part: DDP waits for all weights
         return loss + zero, (mean * mean.clamp(min=_TINY).log()).sum(), probs[0].detach()
 
-    def _support(self, network: Forward, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """Embeddings and smoothed labels of the whole support set, and zero times what else the network said."""
-        assert batch.support is not None
-        views = batch.support.views
-        out: Outputs = network(torch.cat(views))
-        parts = [gather_with_gradient(part) for part in torch.split(out.embeddings, len(batch.support.targets))]
-        targets = gather_rows({"targets": batch.support.targets})["targets"]
+    def _support(self, embeddings: Tensor, support: SupportSet) -> tuple[Tensor, Tensor]:
+        """Embeddings and smoothed labels of the whole support set, from this process's rows of it."""
+        parts = [gather_with_gradient(part) for part in torch.split(embeddings, len(support.targets))]
+        targets = gather_rows({"targets": support.targets})["targets"]
         labels = smoothed_labels(targets, classes=self.problem.classes, smoothing=self.config.smoothing)
-        return torch.cat(parts), labels.repeat(len(views), 1), 0.0 * out.logits.sum()
+        return torch.cat(parts), labels.repeat(len(parts), 1)
 
 
 _TINY = 1e-12

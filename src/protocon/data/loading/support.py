@@ -18,7 +18,9 @@ class Support:
     classes: int | None = None
     """Classes per step, drawn anew each time; None for all."""
     views: int = 1
-    """Weak views of each image."""
+    """Views of each image."""
+    cropped: bool = False
+    """Whether the views are like the first of the method's `crops`, as in PAWS; else they are weak."""
 
     def __post_init__(self) -> None:
         if self.per_class < 1 or self.views < 1 or (self.classes is not None and self.classes < 1):

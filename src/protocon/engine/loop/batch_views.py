@@ -50,7 +50,8 @@ class BatchViews:
         wanted = self._method.support()
         if wanted is None:
             return None
-        views = (self._views.weak(raw.support, fold(raw.support_keys, WEAK + n)) for n in range(wanted.views))
+        view = self._crops[0][0] if wanted.cropped else self._views.weak
+        views = (view(raw.support, fold(raw.support_keys, WEAK + n)) for n in range(wanted.views))
         return SupportSet(tuple(views), raw.support_targets, raw.support_index, raw.support_share)
 
 

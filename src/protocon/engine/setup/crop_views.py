@@ -32,10 +32,10 @@ def _crop(config: ResolvedConfig, crops: Crops, number: int, *, side: int) -> Vi
     weak = RandomCropFlip(size, flip=flip, scale=crops.scale, engine=engine)
     if crops.kind == "weak":
         return weak
-    if views.strong == "simclr":
+    if views.strong == "simclr" or crops.kind == "coloured":
         # SimCLR blurs large images only.
         blur = (crops.blur[number] if crops.blur else 0.5) if size > SMALL_SIDE else 0.0
-        strength = views.simclr_strength
+        strength = views.simclr_strength if crops.strength is None else crops.strength
         view = SimCLRView(size, strength=strength, scale=crops.scale, flip=flip, blur=blur, engine=engine)
         chance = crops.solarise[number] if crops.solarise else 0.0
         return SolarisedView(view, chance) if chance else view
