@@ -99,9 +99,12 @@ def test_check_is_readable(protocon: Shell, hostile: Path) -> None:
     done = protocon("data", "check", str(hostile), "--labels", str(hostile / "labels.csv"), *QUICK)
     assert done.code == 0
     assert "read as folder (labels in labels.csv)" in done.out
-    for text in (*SKIPPED, *SKIPPED.values(), *WARNINGS, *ODD.values(), "training is possible", "optim.epochs"):
+    for text in (*SKIPPED, *SKIPPED.values(), *WARNINGS, *ODD.values(), "training is possible", "MiB of memory"):
         assert one_line(text) in done.out
     assert "same bytes" in done.out
+    assert "optim.epochs" not in done.out  # settings are for those who ask
+    asked = protocon("data", "check", str(hostile), "--verbose", *QUICK)
+    assert "optim.epochs" in asked.out
 
 
 def test_train_goes_on_and_says_the_same(protocon: Shell, hostile: Path, tmp_path: Path) -> None:
@@ -214,7 +217,14 @@ def test_comfortable_options_are_settings(protocon: Shell, hostile: Path, tmp_pa
     ("arguments", "message"),
     [
         (["train", "nowhere"], "'nowhere' is neither a setting"),
-        (["train", "HERE", "HERE"], "2 folders are given"),
+        (["train", "HERE", "HERE"], "2 folders or files are given"),
+        (["train", "HEREE"], "did you mean HERE?"),
+        (["train", "HERE", "HERE/labels.csv"], "a table of labels is given with --labels HERE/labels.csv"),
+        (
+            ["train", *["HERE/000.png"] * 9],
+            "9 folders or files are given (HERE/000.png, HERE/000.png, HERE/000.png, …)",
+        ),
+        (["train", "--labels", "labels.csv"], "name their folder, as in `train photos/ --labels labels.csv`"),
         (["train", "HERE", "--root", "HERE"], "leave one out"),
         (["train", "HERE", "--data", "hf:x"], "names all that is needed"),
         (["train", "HERE", "--time-budget", "soon"], "not a length of time"),
@@ -223,9 +233,9 @@ def test_comfortable_options_are_settings(protocon: Shell, hostile: Path, tmp_pa
     ],
 )
 def test_inputs_that_contradict_each_other(protocon: Shell, hostile: Path, arguments: list[str], message: str) -> None:
-    done = protocon(*(str(hostile) if text == "HERE" else text for text in arguments))
+    done = protocon(*(text.replace("HERE", str(hostile)) for text in arguments))
     assert done.code == 1
-    assert message in done.err
+    assert message.replace("HERE", str(hostile)) in done.err
 
 
 def test_split_and_compare_take_folders_too(protocon: Shell, tmp_path: Path) -> None:

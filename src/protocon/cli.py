@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 import protocon
+from protocon.base.say import say
 from protocon.commands.audit import audit
 from protocon.commands.claims import claims
 from protocon.commands.compare import compare
@@ -62,5 +63,5 @@ def main() -> None:
     except ProtoConError as error:
         if "--debug" in sys.argv:
             raise
-        Console(stderr=True).print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
+        say(Console(stderr=True), f"error: {error}")
         sys.exit(1)

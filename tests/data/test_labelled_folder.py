@@ -126,6 +126,14 @@ def test_labels_of_missing_files_are_named_with_a_guess(root: Path) -> None:
         "line 9: /etc/x.png points out of the folder; its label 'cat' is not used",
     ]
 
+    bundle = load(root, "1.png,cat\n2.png,dog\n8.png,cat\n")
+    assert "8.png is not there; its label" in warnings(bundle)[0]  # a camera's next number is another photo
+
+
+def test_classes_with_one_label_share_a_line(root: Path) -> None:
+    bundle = load(root, "1.png,cat\n2.png,dog\n5.png,bird\n")
+    assert warnings(bundle) == ("labels.csv: 3 classes have one label each (bird, cat, dog); two or more are safer",)
+
 
 def test_rows_that_make_no_sense_are_set_aside(root: Path) -> None:
     bundle = load(root, "1.png,cat\n2.png,dog\nsub/deep/4, really.png,cat\nsub/3.png,dog\n5.png,cat\n")
@@ -203,6 +211,7 @@ def test_a_zip_with_its_labels_inside_or_outside(root: Path, tmp_path_factory: p
         ("1.png,cat\n2.png,cat\n", r"names 1 class \(cat\); expected at least two"),
         ("file,label\n1.png,\n", "names 0 classes .no label is filled in"),
         ("1.png,cat\nsub/deep/4, really.png,cat\n", "line 2: 3 columns; expected two"),
+        ("label\ncat\ndog\n", "has one column, which begins with 'label'. Expected two, `file,label`"),
         ("file,label\n1.png,cat\n,dog\n", "line 3: expected a file and a label"),
         ('1.png,cat\n"2.png,dog\n', "Check its quotes"),
         ("1.png,caf\xe9\n".encode("latin1"), "not UTF-8 text.*Save it as UTF-8"),
@@ -211,6 +220,11 @@ def test_a_zip_with_its_labels_inside_or_outside(root: Path, tmp_path_factory: p
 def test_malformed_labels_files_are_explained(root: Path, text: str | bytes, message: str) -> None:
     with pytest.raises(DataError, match=message):
         load(root, text)
+
+
+def test_a_folder_is_no_labels_file(root: Path) -> None:
+    with pytest.raises(DataError, match="is a folder; expected a table"):
+        DATASETS["folder"](SourceOptions(root=root, labels=root / "sub"))
 
 
 def test_a_missing_labels_file_says_what_is_expected(root: Path) -> None:

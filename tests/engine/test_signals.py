@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +43,9 @@ def test_a_stopped_run_is_saved_in_mid_epoch_and_goes_on_to_the_bit(
     before = signal.getsignal(number)
     with monkeypatch.context() as patch:
         signal_after_step(patch, step, number)
-        with pytest.raises(RunStopped, match=signal.Signals(number).name) as stopped:
+        with pytest.raises(
+            RunStopped, match="Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+        ) as stopped:
             small_run(tmp_path / "stopped", *QUICK, method="fixmatch-da")
     assert signal.getsignal(number) == before
     assert stopped.value.signal == number
@@ -80,6 +83,20 @@ def test_signals_are_noted_once_and_a_later_ctrl_c_ends_at_once(monkeypatch: pyt
         monkeypatch.setattr(signals, "_PATIENCE_SECONDS", 0.0)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_is_called_that_and_answered_at_once_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bytes] = []
+    monkeypatch.setattr(signals.os, "write", lambda _file, text: written.append(text))
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)  # noqa: B023
+        with StopSignals() as stop:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert stop.received == signal.SIGINT
+        assert bool(written) == terminal
+    assert b"press it again to end at once" in written[0]
+    said = str(signals.stopped(signal.SIGINT, "in step 3", "my runs/first"))
+    assert said == "stopped by Ctrl-C in step 3. Resume with:\n  protocon train --resume 'my runs/first'"
 
 
 def in_thread(function: Callable[[], None]) -> None:

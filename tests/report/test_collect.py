@@ -14,6 +14,7 @@ from protocon.report.figures import curve_table, percent
 from protocon.report.headline import headline
 from protocon.report.intervals import wilson_interval
 from protocon.report.label_table import RunLabels, read_labels, read_names
+from protocon.report.outcome import MORE, outcome_lines
 from protocon.report.record import read_record
 from protocon.runs.run_folder import RunFolder
 from tests.report.folders import OLD_COLUMNS, label, write_labels, write_lines, write_run, write_table
@@ -239,6 +240,24 @@ def test_held_out_labels_say_what_to_expect(tmp_path: Path, checked: dict[str, A
     cards = {card.name: card for card in found.cards}
     assert cards["held-out labels agree"].value == "75.0 %"
     assert note in cards["labels accepted"].note
+
+
+def test_labels_that_are_alone_in_their_class_are_not_said_to_be_held_out(tmp_path: Path) -> None:
+    rows = [row | {"truth": ""} for row in ROWS]
+    run = write_run(tmp_path / "run", NAMES, rows, truth=False, test=False)
+    result = json.loads((run / "result.json").read_text())
+    checked = {"groups": 4, "held_out": 4, "found": 3, "threshold": 0.95, "accepted": 0, "conclusive": False}
+    content = result | {"cross_check": checked, "labelled": 6}
+    (run / "result.json").write_text(json.dumps(content))
+    said = "4 of your 6 labels were held out once and predicted from the others (2 are alone in their classes): 3 "
+    (line,) = (line for line in outcome_lines(content) if "held out" in line)
+    assert said in line
+    assert line.endswith("so no label is accepted unseen. " + MORE)
+    found = headline(read_record(run), read_labels(run / "labels.csv"))
+    assert said in found.sentence
+    cards = {card.name: card.note for card in found.cards}
+    assert "too few held-out labels have a sure prediction to accept any" in cards["labels accepted"]
+    assert "agreement" not in cards  # beside held-out labels it would be taken for accuracy
 
 
 def test_the_result_of_an_earlier_version_says_the_same(tmp_path: Path) -> None:

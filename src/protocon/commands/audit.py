@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from protocon.base.say import say
 from protocon.commands.console import emit
 from protocon.commands.options import AsJson, Debug
 from protocon.errors import ConfigError
@@ -46,7 +47,7 @@ def audit(
 
     def show(console: Console) -> None:
         for line in audit_lines(content):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            say(console, line)
 
     emit(as_json, content, show)
 
@@ -71,7 +72,7 @@ def _hand_out(run: Path, drawn: "Drawn", *, seed: int, count: int, as_json: bool
             f"{len(drawn.names)} images are drawn at random. Open {run / layout.AUDIT_PAGE} to see them.",
             f"Write the class of each into {run / layout.AUDIT_SHEET}, then run: {command}",
         ):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            say(console, line)
 
     content: dict[str, Any] = {
         "run": str(run),

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from protocon.base.say import say
 from protocon.commands.completion import compared
-from protocon.commands.console import emit, interruptible, say
+from protocon.commands.console import emit, interruptible
 from protocon.commands.options import DATA, NETWORK, TRAINING, AsJson, Chosen, Debug, takes
 
 _GRID = "Comparison"

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from protocon.base.say import say
 from protocon.errors import RunStopped
 
 
@@ -29,11 +30,6 @@ def emit(as_json: bool, content: dict[str, Any], show: Callable[[Console], None]
         sys.stdout.write(text + "\n")
     else:
         show(Console())
-
-
-def say(console: Console, line: str) -> None:
-    """A line as it is: no markup, no colours, not broken at the terminal's width."""
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager

@@ -7,8 +7,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from protocon.base.say import say
 from protocon.commands.console import emit, interruptible
 from protocon.commands.options import DATA, NETWORK, TRAINING, AsJson, Chosen, Debug, takes
+from protocon.commands.run_options import Verbose
 from protocon.commands.usage import Command
 from protocon.data.files.names import shown
 from protocon.errors import ProtoConError
@@ -21,7 +23,7 @@ data = typer.Typer(no_args_is_help=True, help="Look at data before training on i
 
 @data.command(cls=Command)
 @takes(DATA, NETWORK, TRAINING)
-def check(chosen: Chosen, as_json: AsJson = False, debug: Debug = False) -> None:  # noqa: ARG001
+def check(chosen: Chosen, verbose: Verbose = False, as_json: AsJson = False, debug: Debug = False) -> None:  # noqa: ARG001
     """Account for every file: used, or skipped and why; duplicates, odd labels, and what training would do.
 
     Takes the options of `train`. Exit code 0 if training is possible, 1 if not.
@@ -42,45 +44,51 @@ def check(chosen: Chosen, as_json: AsJson = False, debug: Debug = False) -> None
         content = check_data(config, progress=progress)
     content["recognised"] = inputs.said
     content["notes"] = [*content.get("notes", []), *inputs.lines()[1 if inputs.said else 0 :]]
-    emit(as_json, content, lambda screen: show(content, screen))
+    emit(as_json, content, lambda screen: show(content, screen, verbose=verbose))
     if not content["ok"]:
         raise typer.Exit(1)
 
 
-def show(content: dict[str, Any], screen: Console) -> None:
-    """The findings as tables, the verdict last."""
+def show(content: dict[str, Any], screen: Console, *, verbose: bool) -> None:
+    """The findings as tables, the verdict last.
 
-    def say(line: str) -> None:
-        screen.print(line, markup=False, highlight=False, soft_wrap=True)
-
+    Args:
+        content: what was found.
+        screen: where to show it.
+        verbose: show every setting of the training too.
+    """
     if content["recognised"]:
-        say(content["recognised"])
+        say(screen, content["recognised"])
     if "files" in content:
-        say("{found:,} files: {used:,} used, {skipped:,} skipped".format(**content["files"]))
+        say(screen, "{found:,} files: {used:,} used, {skipped:,} skipped".format(**content["files"]))
     _table(screen, "Skipped files", ("file", "why"), [(s["file"], s["reason"]) for s in content.get("skipped", [])])
     classes = [(c["name"], c["labelled"], c["known"], c["test"]) for c in content.get("classes", [])]
     _table(screen, "Classes", ("class", "labelled", "labels known", "test images"), classes)
     if "counts" in content:
-        say("{labelled:,} labelled, {unlabelled:,} unlabelled, {test:,} test images".format(**content["counts"]))
+        counts = "{labelled:,} labelled, {unlabelled:,} unlabelled, {test:,} test images"
+        say(screen, counts.format(**content["counts"]))
     _show_images(content.get("images") or {}, screen)
     rows = [(d["kind"], "\v".join(_copy(c) for c in d["copies"][:_SHOWN])) for d in content.get("duplicates", [])]
     _table(screen, "Duplicates", ("how", "files"), rows)
-    if "training" in content:
+    if "training" in content and not verbose:
+        memory = content["training"]["memory"]["total"]
+        say(screen, f"training takes about {memory} of memory; --verbose lists its settings")
+    elif "training" in content:
         training = content["training"]
         sizes = {key: training["sizes"][key] for key in ("epochs", "steps_per_epoch", "steps", "parameters")}
         rows = [*training["chosen"].items(), *sizes.items(), ("memory (estimate)", training["memory"]["total"])]
         rows += [("time", training["time"])] if "time" in training else []
         _table(screen, "What training would do", ("setting", "value, and why"), rows, shown_rows=len(rows))
     for line in content.get("notes", []):
-        say(f"note: {line}")
+        say(screen, f"note: {line}")
     warnings = content.get("warnings", [])
     for line in warnings[:_SHOWN_WARNINGS]:
-        say(f"warning: {line}")
+        say(screen, f"warning: {line}")
     if len(warnings) > _SHOWN_WARNINGS:
-        say(f"warning: and {len(warnings) - _SHOWN_WARNINGS:,} more (--json lists all)")
+        say(screen, f"warning: and {len(warnings) - _SHOWN_WARNINGS:,} more (--json lists all)")
     for line in content["errors"]:
-        say(f"error: {line}")
-    say("training is possible" if content["ok"] else "training is not possible")
+        say(screen, f"error: {line}")
+    say(screen, "training is possible" if content["ok"] else "training is not possible")
 
 
 def _copy(copy: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """What a command reads: a folder or file named on its own, a data set's name, or a root, with its settings."""
 
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from protocon.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from protocon.settings.config import RunConfig
 
+_TABLES = (".csv", ".tsv", ".xlsx", ".txt", ".jsonl")
+"""What a table of labels may end in."""
 _SETTING = re.compile(r"[A-Za-z_][\w.-]*=")
 
 
@@ -58,6 +61,25 @@ def find_inputs(
     return DataArgument({**settings, "data": data}, recipe, overrides, said)
 
 
+def _nearest(missing: Path) -> str:
+    """A word on what is there and has nearly that name."""
+    try:
+        there = sorted(entry.name for entry in missing.parent.iterdir())
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(missing.name, there, n=1)
+    return f"; did you mean {missing.parent / near[0]}?" if near else ""
+
+
+def _too_many(places: Sequence[Path]) -> str:
+    """The message for more than one folder."""
+    if len(places) == 2 and sum(place.suffix.lower() in _TABLES for place in places) == 1:
+        folder, table = sorted(places, key=lambda place: place.suffix.lower() in _TABLES)
+        return f"{folder} and {table} are given; a table of labels is given with --labels {table}"
+    listed = ", ".join(map(str, places[:3])) + (", …" if len(places) > 3 else "")
+    return f"{len(places):,} folders or files are given ({listed}); expected one: the folder of the images"
+
+
 def _find_data(places: Sequence[Path], data: dict[str, Any], *, needs_labels: bool) -> str | None:
     """Set name and root of the data; returns what was recognised."""
     name, root = data.get("name"), data.get("root")
@@ -65,9 +87,10 @@ def _find_data(places: Sequence[Path], data: dict[str, Any], *, needs_labels: bo
         if not place.exists():
             raise DataError(
                 f"{str(place)!r} is neither a setting (key=value, such as alpha=0.7) nor a folder or file that exists"
+                f"{_nearest(place)}"
             )
     if len(places) > 1:
-        raise ConfigError(f"{len(places)} folders are given: {', '.join(map(str, places))}; expected one")
+        raise ConfigError(_too_many(places))
     if places and root is not None:
         raise ConfigError(f"both {places[0]} and --root {root} are given; leave one out")
     if name is not None and name.startswith("hf:"):

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from protocon.commands.console import emit, say
+from protocon.base.say import say
+from protocon.commands.console import emit
 from protocon.commands.options import AsJson, Debug
 from protocon.runs import layout
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from protocon.base.say import say
 from protocon.commands.console import emit
 from protocon.commands.options import AsJson, Debug
 
@@ -40,14 +41,14 @@ def export(
 
     def show(console: Console) -> None:
         shape = " × ".join(map(str, result["shape"]))
-        say = [f"{result['file']}: {result['input']} {result['type']} {shape} → {result['output']}"]
-        say.append(f"before it: {result['preparation']}")
+        lines = [f"{result['file']}: {result['input']} {result['type']} {shape} → {result['output']}"]
+        lines.append(f"before it: {result['preparation']}")
         if result["verified"]:
-            say.append(f"agrees with the run: probabilities differ by at most {result['largest_difference']:.1e}")
+            lines.append(f"agrees with the run: probabilities differ by at most {result['largest_difference']:.1e}")
         else:
-            say.append("not compared with the run: onnxruntime is not installed (pip install 'protocon[export]')")
-        for line in say:
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            lines.append("not compared with the run: onnxruntime is not installed (pip install 'protocon[export]')")
+        for line in lines:
+            say(console, line)
 
     emit(as_json, result, show)
 
@@ -66,6 +67,6 @@ def _export_labels(run: Path, file_format: str, out: Path | None, as_json: bool)
         if file_format == "label-studio":
             lines.append(f"images are read from disk: set LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT={result['root']}")
         for line in lines:
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            say(console, line)
 
     emit(as_json, result, show)

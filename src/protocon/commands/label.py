@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from protocon.base.say import say
 from protocon.commands.options import Debug
 from protocon.errors import ConfigError
 
@@ -46,11 +47,11 @@ def label(
         folder, who=who, host=host, port=port, out=out, settings=settings or (), classes=names, cache=cache
     )
     if host != LOOPBACK:
-        console.print(
+        say(
+            console,
             f"listening on {host}: whoever can reach this computer and has the address can see and label the images; "
             "the connection is not encrypted",
-            highlight=False, markup=False, soft_wrap=True,
-        )  # fmt: skip
+        )
     count = len(labeller.desk.photos)
     console.print(f"{count:,} images; Ctrl-C ends, all answers are saved as they come", highlight=False, markup=False)
     typer.echo(labeller.url)

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from protocon.commands.console import emit, interruptible, say
+from protocon.base.say import say
+from protocon.commands.console import emit, interruptible
 from protocon.commands.options import DATA, NETWORK, AsJson, Chosen, Debug, takes
 from protocon.errors import ConfigError
 

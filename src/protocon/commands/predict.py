@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from protocon.base.say import say
 from protocon.commands.options import AsJson, Debug
 from protocon.commands.rows import WRITERS, Row
 from protocon.errors import ConfigError, RunError
@@ -53,7 +54,7 @@ def predict(
     if counts["unreadable"] or out is not None or not any(counts.values()):
         where = f" in {out}" if out is not None else ""
         line = f"{counts['labelled']:,} labelled, {counts['unreadable']:,} cannot be read{where}"
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        say(console, line)
     if counts["unreadable"] or not counts["labelled"]:
         raise typer.Exit(1)
 

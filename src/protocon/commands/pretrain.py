@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from protocon.commands.console import emit, interruptible, say
+from protocon.base.say import say
+from protocon.commands.console import emit, interruptible
 from protocon.commands.options import DATA, NETWORK, TRAINING, AsJson, Chosen, Debug, takes
 from protocon.commands.run_options import OUT, AcceptChanges, Name, Out, Resume, Verbose
 from protocon.commands.train import resume_named, show_plan
@@ -89,7 +90,7 @@ def _with_method(inputs: "DataArgument") -> "DataArgument":
 
 def _show(console: Console, result: dict[str, Any]) -> None:
     for line in result_lines(result):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        say(console, line)
 
 
 def result_lines(result: dict[str, Any]) -> list[str]:

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from protocon.base.say import say
 from protocon.commands.completion import recipes as recipes_that_start
-from protocon.commands.console import emit, say
+from protocon.commands.console import emit
 from protocon.commands.options import AsJson, Debug
 from protocon.errors import ConfigError
 

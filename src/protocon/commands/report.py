@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from protocon.base.say import say
 from protocon.commands.console import emit
 from protocon.commands.options import AsJson, Debug
 from protocon.errors import ConfigError, RunError
@@ -46,7 +47,7 @@ def report(
 
     def show(console: "Console") -> None:
         for line in (*said, f"report: {file}"):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            say(console, line)
 
     emit(as_json, content, show)
 

@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from protocon.commands.console import emit, interruptible, say
+from protocon.base.say import say
+from protocon.commands.console import emit, interruptible
 from protocon.commands.options import AsJson, Debug
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from protocon.commands.console import emit, say
+from protocon.base.say import say
+from protocon.commands.console import emit
 from protocon.commands.options import DATA, AsJson, Chosen, Debug, takes
 from protocon.errors import ProtoConError
 

@@ -7,7 +7,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from protocon.commands.console import emit, interruptible, say
+from protocon.base.say import say
+from protocon.commands.console import emit, interruptible
 from protocon.commands.options import DATA, NETWORK, TRAINING, AsJson, Chosen, Debug, takes
 from protocon.commands.run_options import OUT, AcceptChanges, Name, Out, Resume, Verbose
 from protocon.errors import ProtoConError
@@ -94,7 +95,7 @@ def _show_result(console: Console, result: dict[str, Any]) -> None:
     from protocon.report.outcome import outcome_lines
 
     for line in outcome_lines(result):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        say(console, line)
 
 
 def show_plan(config: "RunConfig", as_json: bool, *, timed: bool = False) -> None:

@@ -9,6 +9,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from protocon.base.say import say
 from protocon.compare.cells import Job, last_line
 
 _EPOCH = re.compile(r"epoch (\d+)/(\d+)  (test [\d.]+ %)")
@@ -79,4 +80,4 @@ class GridDisplay:
 
     def say(self, text: str) -> None:
         """Print a line above the bars."""
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        say(self.console, text)

@@ -75,6 +75,11 @@ class SourceOptions:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name not in (*names, *_OF_NO_SOURCE) and value != field.default:
+                if field.name == "labels":  # most likely the folder was forgotten
+                    raise ConfigError(
+                        f"--labels {value} is given, but not the images: name their folder, as in `train photos/ "
+                        f"--labels {value}`. (The data set {source!r} has labels of its own.)"
+                    )
                 raise ConfigError(
                     f"Dataset {source!r} does not use the option {field.name} (given: {value}). "
                     f"It uses: {', '.join(names)}. Remove it."

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from protocon.base import distributed
 from protocon.base.atomic import write_bytes
+from protocon.base.say import say as say_to
 from protocon.data.imageset import DataBundle
 from protocon.data.registry import OWN
 from protocon.engine.labelling.label_run import label_run
@@ -100,7 +101,7 @@ def fit(
     if distributed.rank() != 0:
         console = Console(quiet=True)  # the first process speaks for all
     console = console or Console(stderr=True)
-    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    say = partial(say_to, console)
     if name is not None and (name in ("", ".", "..") or Path(name).name != name):
         raise ConfigError(f"the run's name is {name!r}; it must be the name of a folder in {out}, not a path")
     path = Path(out) / (name or run_name(config))

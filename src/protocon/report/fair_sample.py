@@ -43,6 +43,24 @@ class FairSample:
         )
 
 
+def held_out_words(checked: dict[str, Any], labelled: int | None, fair: FairSample) -> str:
+    """Whose labels were held out; one that is alone in its class cannot be.
+
+    Args:
+        checked: what result.json says of held-out labels.
+        labelled: labels that were given; None where that is not known.
+        fair: which of them count.
+    """
+    alone = 0 if labelled is None else labelled - int(checked["held_out"])
+    if alone <= 0:
+        return f"Each of your {fair.total:,} labels was held out once and predicted from the others"
+    rest = "1 is" if alone == 1 else f"{alone:,} are"
+    return (
+        f"{fair.total:,} of your {labelled:,} labels {'was' if fair.total == 1 else 'were'} held out once and "
+        f"predicted from the others ({rest} alone in {'its class' if alone == 1 else 'their classes'})"
+    )
+
+
 def fair_sample(checked: dict[str, Any]) -> FairSample:
     """What result.json says of held-out labels (`cross_check`); older runs know nothing of lists.
 

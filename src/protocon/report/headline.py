@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from protocon.report import collect
-from protocon.report.fair_sample import fair_sample
+from protocon.report.fair_sample import fair_sample, held_out_words
 from protocon.report.figures import percent
 from protocon.report.intervals import wilson_interval
 from protocon.report.label_table import RunLabels
@@ -42,7 +42,7 @@ def headline(record: Record, table: RunLabels | None) -> Headline:
         _truth_card(record, truth),
         *_triage_cards(record),
         _held_out_card(record),
-        _agreement_card(record, table),
+        None if held_out(record) else _agreement_card(record, table),  # lay users take it for accuracy
     )
     cards = [card for card in known if card]
     return Headline(_status(record), *_words(record, test, truth is not None or _sees_truth(record)), tuple(cards))
@@ -88,8 +88,8 @@ def _words(record: Record, test: collect.Tested | None, truth: bool) -> tuple[st
         low, high = fair.interval
         aside = f" {fair.aside}." if fair.listed else ""
         return (
-            f"Each of your {fair.total:,} labels was held out once and predicted from the others: {fair.found:,} "
-            f"predictions agree, {percent(fair.share)} (95 % interval {100 * low:.0f} – {100 * high:.0f} %).{aside}",
+            f"{held_out_words(checked, labelled, fair)}: {fair.found:,} predictions agree, "
+            f"{percent(fair.share)} (95 % interval {100 * low:.0f} – {100 * high:.0f} %).{aside}",
             f"{_HELD_OUT} {_TO_KNOW_MORE}",
         )
     second = collect.curve(record, "agreement") is not None
@@ -205,6 +205,8 @@ def _accepted_right(record: Record) -> str:
     if checked["threshold"] is None:
         right, seen = checked["accepted_right_before"], checked["accepted_before"]
         return f"none, since of {seen} held-out labels with a sure prediction only {right} agreed"
+    if not checked.get("conclusive", True):
+        return "too few held-out labels have a sure prediction to accept any"
     if not checked["accepted"]:
         return "how many of them are right is not known: no held-out label has a sure prediction"
     return f"of {checked['accepted']} held-out labels that were as sure, {checked['accepted_right']} agreed"

@@ -76,7 +76,7 @@ def _figures(record: Record) -> list[str]:
     if isinstance(triage := result.get("triage"), dict):
         lines.append(f"Labels of the unlabelled training images: {counts_line(triage, len(wrong))}")
     if checked := result.get("cross_check"):
-        lines.append(held_out_line(checked))
+        lines.append(held_out_line(checked, result.get("labelled")))
     return lines or ["Nothing is known: there is no test set, no audit and no check on held-out labels."]
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from protocon.data.files.names import shown
-from protocon.report.fair_sample import fair_sample
+from protocon.report.fair_sample import fair_sample, held_out_words
 from protocon.runs import layout
 
+MORE = "Label more images, those that the page shows first, or with protocon label, and train again."
 _SHOWN = 5
 """Labels that look wrong, by name; the report shows all of them."""
 
@@ -33,7 +34,7 @@ def outcome_lines(result: dict[str, Any]) -> list[str]:
     if len(wrong) > _SHOWN:
         lines.append(f"  and {len(wrong) - _SHOWN:,} more")
     if checked := result.get("cross_check"):
-        lines.append(held_out_line(checked))
+        lines.append(held_out_line(checked, result.get("labelled")))
     return [*lines, _where(Path(result["run"]))]
 
 
@@ -56,20 +57,25 @@ def suspect_line(row: dict[str, Any]) -> str:
     )
 
 
-def held_out_line(checked: dict[str, Any]) -> str:
-    """How far the labels can be trusted, from labels that were held out in turn."""
+def held_out_line(checked: dict[str, Any], labelled: int | None) -> str:
+    """How far the labels can be trusted, from labels that were held out in turn; what to do if that is not far.
+
+    Args:
+        checked: `cross_check` of result.json.
+        labelled: labels that were given, if that is known.
+    """
     fair = fair_sample(checked)
     low, high = fair.interval
     said = (
-        f"Each of your labels was held out once and predicted from the others: {fair.found:,} of {fair.total:,} "
-        f"predictions agree ({100 * fair.share:.0f} %, 95 % interval {100 * low:.0f} to {100 * high:.0f} %)"
+        f"{held_out_words(checked, labelled, fair)}: {fair.found:,} of {fair.total:,} predictions agree "
+        f"({100 * fair.share:.0f} %, 95 % interval {100 * low:.0f} to {100 * high:.0f} %)"
     )
     if fair.listed:
         said += f" ({fair.aside})"
     if checked["threshold"] is None:
-        return f"{said}. Even sure predictions were often wrong, so no label is accepted unseen."
+        return f"{said}. Even sure predictions were often wrong, so no label is accepted unseen. {MORE}"
     if not checked.get("conclusive", True):
-        return f"{said}. Too few of them were sure to accept labels unseen: give more labels, or run protocon audit."
+        return f"{said}. Too few of them are sure, so no label is accepted unseen. {MORE}"
     return f"{said}; of the {checked['accepted']:,} that would be accepted, {checked['accepted_right']:,} do."
 
 

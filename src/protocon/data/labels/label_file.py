@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from protocon.data.files.names import shown
 from protocon.data.labels.answers import labelled_files, read_log
 from protocon.data.labels.label_columns import Columns, by_heading, choose_columns
 from protocon.data.labels.own_table import is_own_table, own_labels
@@ -93,6 +94,11 @@ def parse_label_table(content: bytes, name: str, *, names_image: NamesImage | No
         lines = list(_lines(text, separator, name))
     if not lines:
         raise DataError(f"Labels file {name} is empty. Expected rows `file,label`.")
+    if max(len(fields) for _, fields in lines) == 1:
+        raise DataError(
+            f"Labels file {name} has one column, which begins with {shown(lines[0][1][0])!r}. Expected two, "
+            "`file,label`, with a comma, semicolon or tab between them."
+        )
     notes = (f"sheet {sheet} is read",) if sheet else ()
     if is_own_table(lines[0][1]):
         found, said = own_labels(lines[0][1], lines[1:])

@@ -4,6 +4,7 @@ A row that cannot be used is set aside and named in a warning; training continue
 """
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -145,11 +146,19 @@ def _about_single(source: str, one: dict[int, str], given: dict[int, _Given]) ->
     places: dict[str, list[int]] = {}
     for place, label in one.items():
         places.setdefault(label, []).append(place)
+    single = {label: where[0] for label, where in sorted(places.items()) if len(where) == 1}
+    if len(single) > 1:
+        named = some([shown(label) for label in single])
+        return [f"{source}: {len(single):,} classes have one label each ({named}); two or more are safer"]
     return [
-        f"{source}: class {shown(label)} has one label ({shown(given[where[0]].rows[0].file)}); two or more are safer"
-        for label, where in sorted(places.items())
-        if len(where) == 1
+        f"{source}: class {shown(label)} has one label ({shown(given[place].rows[0].file)}); two or more are safer"
+        for label, place in single.items()
     ]
+
+
+def _other_number(name: str, other: str) -> bool:
+    """Whether two names differ in the values of digits alone: IMG_0012.jpg is no IMG_0013.jpg misspelt."""
+    return re.sub(r"\d", "0", name.lower()) == re.sub(r"\d", "0", other.lower())
 
 
 def _about_missing(
@@ -169,7 +178,8 @@ def _about_missing(
         name, several = finder.relative(row.file), finder.find(row.file).several
         guess = by_name.get(PurePosixPath(name).name.lower())
         if guess is None and not several and number < _GUESSED:
-            guess = next(iter(difflib.get_close_matches(name, searched, n=1)), None)
+            near = (other for other in difflib.get_close_matches(name, searched, n=1) if not _other_number(name, other))
+            guess = next(near, None)
         if name in reasons:
             why = f"is not used: {reasons[name]}"
         elif several:

@@ -69,6 +69,8 @@ def find_labels(
         inner = given.resolve().is_relative_to(root.resolve())
         own = given.resolve().relative_to(root.resolve()).as_posix() if inner else None
         return read_label_table(given, names_image=finder.names_image), given.name, own
+    if given is not None and given.is_dir():
+        raise DataError(f"--labels {given} is a folder; expected a table with rows `file,label`, such as labels.csv.")
     wanted = LABELS_FILES if given is None else (given.as_posix(),)
     files = {entry.path for entry in store.files()}
     inside = next((name for name in wanted if name in files), None)

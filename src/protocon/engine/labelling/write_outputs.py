@@ -6,6 +6,7 @@ from rich.console import Console
 from torch import nn
 
 from protocon.base.atomic import write_bytes
+from protocon.base.say import say
 from protocon.data.imageset import ImageSet
 from protocon.engine.setup.session import Session
 from protocon.runs import layout
@@ -44,7 +45,7 @@ def write_card(folder: RunFolder, console: Console) -> None:
         write_bytes(folder.path / layout.CARD, build_card(read_record(folder.path)).encode("utf-8", "backslashreplace"))
     except Exception as error:
         line = f"warning: the model card of this finished run cannot be written ({type(error).__name__}: {error})"
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        say(console, line)
 
 
 def draw_report(folder: RunFolder, images: ImageSet, console: Console) -> None:
@@ -61,10 +62,8 @@ def draw_report(folder: RunFolder, images: ImageSet, console: Console) -> None:
         page = build_page([folder.path], images=lambda _: images)
         write_bytes(folder.report_file, page.encode())
     except Exception as error:
-        console.print(
+        say(
+            console,
             f"warning: the run is finished, but report.html could not be made ({type(error).__name__}: {error}). "
             f"To try again: protocon report {folder.path}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
         )

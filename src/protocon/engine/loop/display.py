@@ -5,6 +5,7 @@ from types import TracebackType
 
 from rich.console import Console
 
+from protocon.base.say import say
 from protocon.base.stage_bar import StageBar
 
 _LOSSES = {"loss_x": "Lx", "loss_u": "Lu", "loss_p": "Lp", "loss_c": "Lc"}
@@ -65,7 +66,7 @@ class Display:
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        say(self.console, text)
 
 
 def _terms_note(terms: Mapping[str, float]) -> str:

@@ -1,6 +1,9 @@
 """Signals that ask a run to stop: the current step is finished and saved first."""
 
+import os
+import shlex
 import signal
+import sys
 import threading
 import time
 from types import FrameType, TracebackType
@@ -60,8 +63,17 @@ class StopSignals:
         now = time.monotonic()
         if self.received is None:
             self.received, self._at = signal.Signals(number), now
+            if number == signal.SIGINT:
+                _acknowledge()
         elif number == signal.SIGINT and now - self._at > _PATIENCE_SECONDS:
             raise KeyboardInterrupt
+
+
+def _acknowledge() -> None:
+    """On a terminal, say that Ctrl-C was heard: the part at hand may take a while."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        # Straight to the file: a handler may interrupt whatever is being printed.
+        os.write(2, b"\nCtrl-C: this part is finished and saved first; press it again to end at once\n")
 
 
 def stopped(received: signal.Signals | None, place: str, run: object) -> RunStopped:
@@ -72,8 +84,8 @@ def stopped(received: signal.Signals | None, place: str, run: object) -> RunStop
         place: where the run is, and what is saved.
         run: its folder, for the command that resumes it.
     """
-    by = received.name if received else "another process"
+    by = "another process" if received is None else "Ctrl-C" if received == signal.SIGINT else received.name
     return RunStopped(
-        f"stopped by {by} {place}. Resume with: protocon train --resume {run}",
+        f"stopped by {by} {place}. Resume with:\n  protocon train --resume {shlex.quote(str(run))}",
         signal=int(received) if received else int(signal.SIGTERM),
     )

@@ -14,6 +14,7 @@ import torch
 from rich.console import Console
 
 from protocon.base.duration import show_duration
+from protocon.base.say import say
 from protocon.engine.loop.checkpoint import save_checkpoint
 from protocon.engine.loop.trainer import Trainer, build_trainer, unwrap
 from protocon.engine.setup.encode import encode
@@ -85,7 +86,7 @@ def within_budget(
     epochs, reason = fabric.broadcast((epochs, reason), src=0)
     if epochs < MIN_EPOCHS:
         raise ConfigError(reason)
-    console.print(f"time budget: {reason}", markup=False, highlight=False, soft_wrap=True)
+    say(console, f"time budget: {reason}")
     optim = config.optim.model_copy(update={"epochs": epochs})
     fitted = settle(config.model_copy(update={"optim": optim}), settled.bundle, split=settled.split)
     reasons = {**fitted.resolved.reasons, "optim.epochs": f"{epochs} ({reason})"}

@@ -8,6 +8,7 @@ import torch
 from rich.console import Console
 
 from protocon.base.duration import show_duration
+from protocon.base.say import say
 from protocon.data.imageset import DataBundle
 from protocon.engine.setup.encode import build_frozen
 from protocon.engine.setup.fabric import Fabric
@@ -60,12 +61,10 @@ def images_within_budget(
     if chosen == side:
         return bundle
     took, takes = (show_duration(each * missing * (other / side) ** 2) for other in (side, chosen))
-    console.print(
+    say(
+        console,
         f"time budget: images of {chosen} pixels instead of {side}, whose features would take about {took} of "
         f"{show_duration(budget)}; these take about {takes}",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
     )
     return load(config.model_copy(update={"data": config.data.model_copy(update={"image_size": chosen})}))
 

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 
 from protocon.base.atomic import write_bytes
+from protocon.base.say import say as say_to
 from protocon.base.stage_bar import StageBar
 from protocon.data.files.file_report import FileReport
 from protocon.data.files.names import shown
@@ -55,10 +57,7 @@ def announce(settled: Settled, console: Console, *, verbose: bool = False) -> No
         console: where it is said.
         verbose: say every skipped file and every chosen value too.
     """
-
-    def say(line: str) -> None:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-
+    say = partial(say_to, console)
     bundle, split = settled.bundle, settled.split
     for line in file_lines(bundle.files, verbose=verbose):
         say(line)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from protocon.augment.clean import CLEAN
 from protocon.base import distributed
+from protocon.base.say import say
 from protocon.base.stage_bar import StageBar
 from protocon.base.torch_seed import seed_torch
 from protocon.data.imageset import DataBundle, FeatureArray, ImageSet
@@ -288,4 +289,4 @@ def cached_views(
 def _unless_live(console: Console, line: str) -> None:
     """A line for logs; where a bar is drawn, it says enough."""
     if not (console.is_terminal or console.is_jupyter):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        say(console, line)

@@ -9,6 +9,7 @@ import torch
 from rich.console import Console
 
 from protocon.augment.clean import CLEAN
+from protocon.base.say import say
 from protocon.core.mirror_test import mirror_evidence
 from protocon.data.registry import OWN
 from protocon.engine.setup.encode import build_frozen, cached_views
@@ -76,6 +77,6 @@ def ask_about_mirrors(
     unmirrored = resolved.model_copy(update={"views": resolved.views.model_copy(update={"flip": False})})
     told = f"{evidence} (p = {evidence.p_value:.2g})"
     line = f"mirroring changes your labels: {told}, so no image is mirrored in training. views.flip=true overrules this"
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+    say(console, line)
     changed = replace(settled, resolved=replace(settled.resolved, config=unmirrored))
     return MirrorAnswer(changed, f"False ({told})", line)
