@@ -14,6 +14,7 @@ from rich.console import Console
 from protocon.engine.run import fit
 from protocon.engine.setup.mirrors import ask_about_mirrors
 from protocon.engine.setup.session import settle
+from protocon.features.extract import FrozenEncoder
 from protocon.runs.run_data import load_data
 from protocon.settings.config import RunConfig, build_config
 from tests.features.tiny import NAME, SIDE, save_weights, striped_images
@@ -100,3 +101,15 @@ def test_a_run_says_so_keeps_it_and_is_resumed_with_it(place: Path, tmp_path: Pa
     again = io.StringIO()
     fit(config_of(place, "arrows"), out=tmp_path, name="run", resume=True, console=Console(file=again, width=400))
     assert "is finished; nothing to do" in again.getvalue()
+
+
+def test_the_encoder_that_was_asked_computes_all_features(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, usual = [], FrozenEncoder._find_fastest
+
+    def counted(encoder: FrozenEncoder, shape: tuple[int, ...]) -> object:
+        found.append(shape)
+        return usual(encoder, shape)
+
+    monkeypatch.setattr(FrozenEncoder, "_find_fastest", counted)
+    fit(config_of(place, "stripes", f"run.cache={place / 'fresh'}"), out=place / "once", console=Console(quiet=True))
+    assert len(found) == 1  # an encoder is exported once per run: it takes more than a second

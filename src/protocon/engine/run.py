@@ -145,12 +145,13 @@ def _train(config: RunConfig, settled: Settled, fabric: Fabric, folder: RunFolde
             resume=str(folder.path),
         )
         begun = distributed.largest(int(any(folder.checkpoints.glob("*"))), fabric.device)
+        encoder = None
         if not begun:  # views of a run whose training has begun stay as they are
             answer = ask_about_mirrors(config, settled, console, fabric.device, after_chunk=stop)
-            settled = answer.settled
+            settled, encoder = answer.settled, answer.encoder
             if answer.reason and distributed.rank() == 0:
                 keep_answer(folder, settled, answer)
-        inputs = encode(settled, console, fabric.device, after_chunk=stop)
+        inputs = encode(settled, console, fabric.device, encoder=encoder, after_chunk=stop)
         trainer, result = train_run(build(settled, inputs), fabric, folder, console, signals)
         result |= label_run(trainer, folder, console, signals)
     if distributed.rank() == 0:

@@ -48,8 +48,9 @@ def train_on(config: RunConfig, bundle: DataBundle, console: Console) -> Fitted:
     with _torch_left_alone():
         fabric = build_fabric(config)
         settled = within_budget(config, settle(config, bundle), fabric, console, started=started)
-        settled = ask_about_mirrors(config, settled, console, fabric.device).settled
-        session = build(settled, encode(settled, console, fabric.device))
+        answer = ask_about_mirrors(config, settled, console, fabric.device)
+        inputs = encode(answer.settled, console, fabric.device, encoder=answer.encoder)
+        session = build(answer.settled, inputs)
         trainer = build_trainer(session, fabric)
         resolved = session.resolved
         display = Display(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
@@ -45,6 +45,10 @@ class FrozenEncoder:
     """What computes the features: torch, or onnxruntime where possible."""
     parts: tuple[int, ...] = ()
     """Lengths of the encoder's own features and of its pooled blocks."""
+    _ways: dict[tuple[int, ...], tuple[Callable[[Tensor], Tensor], int]] = field(
+        init=False, default_factory=dict, compare=False, repr=False
+    )
+    """Answers of `fastest`: finding one takes more than a second."""
 
     @torch.inference_mode()
     def __call__(self, images: Tensor) -> Tensor:
@@ -55,6 +59,11 @@ class FrozenEncoder:
 
     def fastest(self, shape: tuple[int, ...]) -> tuple[Callable[[Tensor], Tensor], int]:
         """The quickest way to the same features of images (C, H, W), and how many threads may take it at once."""
+        if shape not in self._ways:
+            self._ways[shape] = self._find_fastest(shape)
+        return self._ways[shape]
+
+    def _find_fastest(self, shape: tuple[int, ...]) -> tuple[Callable[[Tensor], Tensor], int]:
         ramp = torch.linspace(-1, 1, 2 * shape[0] * shape[1] * shape[2], device=self.mean.device).view(2, *shape)
         module = fold_norms(self.module, ramp)
         through_onnx = onnx_forward(module, ramp) if self.engine == ENGINE and self.mean.device.type == "cpu" else None

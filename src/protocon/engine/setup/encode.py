@@ -108,7 +108,12 @@ class FeatureInputs(Inputs):
 
 
 def encode(
-    settled: Settled, console: Console, device: torch.device, *, after_chunk: Callable[[], None] = lambda: None
+    settled: Settled,
+    console: Console,
+    device: torch.device,
+    *,
+    encoder: FrozenEncoder | None = None,
+    after_chunk: Callable[[], None] = lambda: None,
 ) -> Inputs:
     """What the network is trained on: the images themselves, or what a frozen encoder makes of them.
 
@@ -116,12 +121,13 @@ def encode(
         settled: settings, data and labels.
         console: for progress.
         device: where to compute features.
+        encoder: of these settings, on the device, where it was built before.
         after_chunk: called whenever a part of the features is in the cache; may raise.
     """
     config, bundle = settled.config, settled.bundle
     if not config.network.frozen:
         return ImageInputs(config, bundle)
-    encoder = build_frozen(config, bundle).to(device)
+    encoder = encoder or build_frozen(config, bundle).to(device)
     cached, tested = _encoded(settled, encoder, console, after_chunk)
     count = components(config, encoder, len(bundle.train))
     space = fitted_space(cached, config.network.space, parts=encoder.parts, components=count)

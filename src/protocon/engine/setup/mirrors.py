@@ -15,6 +15,7 @@ from protocon.data.registry import OWN
 from protocon.engine.setup.encode import build_frozen, cached_views
 from protocon.engine.setup.settled import Settled
 from protocon.engine.setup.view_factory import MIRRORED
+from protocon.features.extract import FrozenEncoder
 from protocon.runs.run_data import cache_folder
 from protocon.settings.config import RunConfig
 
@@ -36,6 +37,8 @@ class MirrorAnswer:
     """For the list of settings that were chosen; empty where nothing was asked."""
     line: str = ""
     """For a user; empty where nothing changes."""
+    encoder: FrozenEncoder | None = None
+    """The encoder that was asked, for the features of all images; None where nothing was asked."""
 
 
 def ask_about_mirrors(
@@ -73,10 +76,10 @@ def ask_about_mirrors(
     rows = views[:, :, :own].float().numpy()
     evidence = mirror_evidence(rows[:, 0], rows[:, 1], images.labels)
     if not evidence.changes_labels:
-        return MirrorAnswer(settled, f"True ({evidence})")
+        return MirrorAnswer(settled, f"True ({evidence})", encoder=encoder)
     unmirrored = resolved.model_copy(update={"views": resolved.views.model_copy(update={"flip": False})})
     told = f"{evidence} (p = {evidence.p_value:.2g})"
     line = f"mirroring changes your labels: {told}, so no image is mirrored in training. views.flip=true overrules this"
     say(console, line)
     changed = replace(settled, resolved=replace(settled.resolved, config=unmirrored))
-    return MirrorAnswer(changed, f"False ({told})", line)
+    return MirrorAnswer(changed, f"False ({told})", line, encoder)
