@@ -46,6 +46,9 @@ _CPU_REASON = (
 _FROZEN_SIDE = 128
 _FROZEN_STEPS = 1300
 _MIN_FROZEN_STEPS = 300
+_SOLVED_STEPS = 150
+"""Where soft labels are there before the first step: 300 with half the rate are no better."""
+_SOLVED_PASSES = 10
 _MAX_COMPONENTS = 256
 _MIN_COMPONENTS = 32
 _IMAGES_PER_COMPONENT = 16
@@ -227,14 +230,14 @@ def _choose_length(
         reasons["optim.epochs"] = f"{epochs} ({config.optim.total_steps} steps in passes of {per_epoch})"
         return epochs
     solves = METHODS[config.method_name].uses_samples  # its soft labels are there before the first step
-    few = _MIN_FROZEN_STEPS if solves else min(_FROZEN_STEPS, max(_MIN_FROZEN_STEPS, 4 * unlabelled // 5))
+    few = _SOLVED_STEPS if solves else min(_FROZEN_STEPS, max(_MIN_FROZEN_STEPS, 4 * unlabelled // 5))
     usual = few if config.network.frozen else _CPU_STEPS if is_slow(config) else _STEPS
     if embeddings:
         # A few hundred rows of features are learnt in a hundred steps.
         target = min(_TINY_STEPS, max(40, unlabelled // 2))
     else:
         target = _TINY_STEPS if shape[-1] <= _TINY_SIDE else usual
-    passes = max(20, math.ceil(target / per_epoch))
+    passes = max(_SOLVED_PASSES if solves else 20, math.ceil(target / per_epoch))
     return choose("optim", "epochs", passes, f"about {target} steps in passes of {per_epoch}")
 
 
@@ -293,6 +296,7 @@ def resolve_auto(
     reason = "a run is cheap" if tried else "only on a frozen encoder with labels of one's own"
     choose("run", "cross_check", groups, f"groups of labels, each held out of one more run and predicted; {reason}")
     steps = epochs * per_epoch
-    short = steps < _SHORT_RUN and not config.network.frozen
+    # Soft labels that do not change are learnt at twice the rate.
+    short = steps < _SHORT_RUN and (METHODS[config.method_name].uses_samples or not config.network.frozen)
     choose("optim", "lr", 0.06 if short else 0.03, f"{steps} steps")
     return Resolved(resolved_config(config), reasons, epochs, per_epoch)
