@@ -11,6 +11,7 @@ from protocon.data.sources.array_shape import channels_of
 from protocon.errors import ConfigError
 from protocon.networks import packaged
 from protocon.networks.encoders import build_encoder
+from protocon.networks.named import NAMED, Named
 from protocon.settings.config import build_config
 from tests.commands import run_command
 from tests.engine.layouts import save_class
@@ -126,6 +127,19 @@ def test_fine_tuning_starts_from_the_installed_weights_and_never_silently_from_s
         arguments = () if "data" in other else (str(photos),)
         with pytest.raises(ConfigError, match=r"none to start from.*--from-scratch"):
             chosen(*arguments, frozen=False, **other).resolve()
+
+
+@pytest.mark.usefixtures("_installed")
+def test_pre_training_trains_an_encoder_with_a_short_name_from_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(NAMED, "tiny", Named(TINY.encoder, 32, packaged=True))
+    for method in ("simclr", "dino"):
+        network = build_config(settings=own() | {"method_name": method, "network": {"encoder": "tiny"}}).network
+        assert (network.frozen, network.encoder, network.weights) == (False, TINY.encoder, TINY.weights())
+    fetched = build_config(settings=own() | {"method_name": "simclr", "network": {"encoder": "clip-base"}}).network
+    assert (fetched.frozen, fetched.pretrained) == (False, True)
+    assert build_config(settings=own() | {"network": {"encoder": "tiny"}}).network.frozen
+    with pytest.raises(ConfigError, match=r"ImageNet weights of tf_efficientnet_lite1 needs them.*--weights FILE"):
+        build_config(settings=own() | {"method_name": "simclr", "network": {"encoder": "lite1"}})
 
 
 @pytest.mark.usefixtures("_missing")

