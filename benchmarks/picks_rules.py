@@ -129,7 +129,7 @@ def coverage_in_rounds(pool: Pool, count: int) -> np.ndarray:
             chosen += [pick.index for pick in pool.picker.next(size)]
             continue
         labels = pool.labels(chosen)
-        probs = pool.model.predict(labels, classes=pool.classes).probs
+        probs = pool.model.committee(labels, classes=pool.classes)
         chosen += [pick.index for pick in pool.picker.next(size, labels, probs)]
     return np.array(chosen)
 

@@ -102,6 +102,38 @@ def test_a_session_by_keyboard_alone(browser: Any, tmp_path: Path) -> None:
         seen.close()
 
 
+def test_a_late_reply_does_not_clear_what_is_being_typed(browser: Any, tmp_path: Path) -> None:
+    make_folder(tmp_path / "photos", 24)
+    held: list[Any] = []
+
+    def hold(request: Any) -> None:
+        held.append(request)
+
+    with labeller(tmp_path / "photos", tmp_path) as server:
+        page = browser.new_page()
+
+        def oldest() -> Any:
+            for _ in range(600):
+                if held:
+                    return held.pop(0)
+                page.wait_for_timeout(50)
+            raise AssertionError("the page asks for no image")
+
+        page.route("**/api/next*", hold)
+        page.goto(server.url)
+        oldest().fulfill(json={"next": None, "waiting": True, "ahead": []})
+        answered = oldest()
+        page.wait_for_timeout(1200)  # in which a page that asks by two clocks asks again
+        answered.continue_()
+        page.wait_for_selector("#picture:not([hidden])")
+        page.keyboard.type("gre")
+        for late in held:
+            late.continue_()
+        page.wait_for_timeout(500)
+        assert page.input_value("#entry") == "gre"
+        page.close()
+
+
 def test_a_group_of_look_alikes_with_one_key(browser: Any, tmp_path: Path) -> None:
     truth = make_folder(tmp_path / "photos", 40)
     with labeller(tmp_path / "photos", tmp_path) as server:

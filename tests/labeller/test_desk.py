@@ -15,6 +15,7 @@ import pytest
 from protocon.data.labels.label_file import read_label_table
 from protocon.errors import ConfigError, RunError
 from protocon.labeller.answer_log import NotSavedError
+from protocon.labeller.opinion import SURE
 from protocon.labeller.photos import Photos
 from protocon.labeller.server import Labeller
 from protocon.labeller.sight import FIRST, Sight
@@ -48,6 +49,7 @@ def test_a_whole_session_over_http(tmp_path: Path) -> None:
         assert 0 < status["coverage"] <= 1
         doubtful = client.get("/api/browse?view=doubtful")["images"]
         assert len(doubtful) == 40
+        assert status["unsure"] == sum(i["sure"] < SURE for i in doubtful)  # the work that is left
         assert all(truth[i["name"]] == _name(status, i["guess"]) for i in doubtful)
         assert doubtful == sorted(doubtful, key=lambda i: i["sure"])
         blue = next(c["id"] for c in status["classes"] if c["name"] == "blue")

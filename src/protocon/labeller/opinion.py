@@ -11,6 +11,8 @@ from protocon.picking.fast_model import FastModel
 from protocon.picking.picker import Pick, Picker, joined
 
 _PICKS = 24
+SURE = 0.9
+"""Probability of the likeliest class from which on an image counts as done."""
 _APART = 8
 """Answers between two opinions whose agreement says something."""
 
@@ -61,6 +63,13 @@ class ModelOpinion:
     """Whether predictions have seen all answers, audited ones too."""
     doubted: tuple[tuple[int, int], ...] = ()
     """(row, class that fits better) of labels that look wrong, the worst first."""
+
+    @property
+    def unsure(self) -> int | None:
+        """The work that is left: images without an answer of which the model is not sure; None without a model."""
+        if not self.probs.size:
+            return None
+        return int(np.count_nonzero((self.sure < SURE) & ~self.known.closed))
 
 
 @dataclass

@@ -132,6 +132,7 @@ class Show:
             "learning": opinion.known.version != desk.version,
             "whole": opinion.whole and opinion.known.version == desk.version,
             "coverage": opinion.coverage,
+            "unsure": opinion.unsure,
             "agreement": opinion.agreement,
             "audit": opinion.audit.facts(),
             "doubted": len(opinion.doubted),

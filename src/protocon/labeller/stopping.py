@@ -36,8 +36,8 @@ def advice(opinion: ModelOpinion, *, finished: bool) -> dict[str, Any]:
         _sign(
             "random audit",
             audit.asked >= ENOUGH and high - low <= _WIDTH,
-            f"{audit.asked} images (at least {ENOUGH}), interval of {100 * (high - low):.0f} points "
-            f"(enough: {100 * _WIDTH:.0f})",
+            f"{audit.asked} image{'' if audit.asked == 1 else 's'} (at least {ENOUGH}), "
+            f"interval of {100 * (high - low):.0f} points (enough: {100 * _WIDTH:.0f})",
         ),
     ]
     met = [sign["met"] for sign in signs]

@@ -15,7 +15,7 @@ const VIEWS = {
 
 const state = {
   view: "label", item: null, classes: [], status: null, busy: false, active: 0, round: -1,
-  review: "class", page: 0, back: false, groupSkip: 0, group: null, polls: 0,
+  review: "class", page: 0, back: false, groupSkip: 0, group: null, asking: false,
 };
 
 /* ---- small helpers ---- */
@@ -129,8 +129,14 @@ function showItem(content) {
   drawClasses();
 }
 
+/* Only while no image is shown: a reply that comes late must not clear what somebody has begun to type. */
 async function fetchNext() {
-  try { showItem(await call(`api/next?tab=${TAB}`)); } catch (error) { banner(error.message); }
+  if (state.asking || state.item) return;
+  state.asking = true;
+  try {
+    const content = await call(`api/next?tab=${TAB}`);
+    if (!state.item) showItem(content);
+  } catch (error) { banner(error.message); } finally { state.asking = false; }
 }
 
 function rankOf(id) { return state.item?.ranking.find((rank) => rank.class_id === id)?.share ?? 0; }
@@ -179,7 +185,7 @@ function answer(option, act = "label") {
       showItem(content);
       say(`Saved: ${what}. ${state.item ? `Next image ${state.item.name}` : ""}`);
     } catch (error) {
-      if (error.status === 409 || error.status === 422) await fetchNext();
+      if (error.status === 409 || error.status === 422) { state.item = null; await fetchNext(); }
       throw error;
     }
   });
@@ -381,7 +387,7 @@ function drawStatus() {
   $("folder").textContent = s.folder;
   $("total").textContent = `${s.images.toLocaleString()} images`;
   $("fact-labels").textContent = s.labels.toLocaleString();
-  $("note-labels").textContent = [s.none && `${s.none} none`, s.skipped && `${s.skipped} skipped`].filter(Boolean).join(", ");
+  $("note-labels").textContent = [s.unsure !== null && `unsure of ${s.unsure.toLocaleString()}`, s.none && `${s.none} none`, s.skipped && `${s.skipped} skipped`].filter(Boolean).join(", ");
   $("fact-coverage").textContent = percent(s.coverage);
   $("meter-coverage").style.width = width(s.coverage);
   drawAudit(s.audit);
