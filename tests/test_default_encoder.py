@@ -12,6 +12,7 @@ from protocon.errors import ConfigError
 from protocon.networks import packaged
 from protocon.networks.encoders import build_encoder
 from protocon.networks.named import NAMED, Named
+from protocon.settings.auto import resolve_auto
 from protocon.settings.config import build_config
 from tests.commands import run_command
 from tests.engine.layouts import save_class
@@ -140,6 +141,13 @@ def test_pre_training_trains_an_encoder_with_a_short_name_from_its_weights(monke
     assert build_config(settings=own() | {"network": {"encoder": "tiny"}}).network.frozen
     with pytest.raises(ConfigError, match=r"ImageNet weights of tf_efficientnet_lite1 needs them.*--weights FILE"):
         build_config(settings=own() | {"method_name": "simclr", "network": {"encoder": "lite1"}})
+
+
+@pytest.mark.parametrize(("encoder", "blocks"), [("tf_efficientnet_lite0", 4), ("resnet18", 0)])
+def test_pooled_blocks_belong_to_the_network_not_to_the_packages_weights(encoder: str, blocks: int) -> None:
+    config = build_config(settings=own() | {"network": {"encoder": encoder, "frozen": True, "pretrained": True}})
+    resolved = resolve_auto(config, shape=(3, 64, 64), flip=True, unlabelled=100, classes=2).config
+    assert resolved.network.pooled_blocks == blocks
 
 
 @pytest.mark.usefixtures("_missing")

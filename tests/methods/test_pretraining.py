@@ -114,6 +114,11 @@ def test_moco_and_its_queue() -> None:
         assert held == {tuple(np.round(row, 9)) for row in queue}
 
 
+def test_mocos_queue_is_too_short_for_an_images_own_earlier_keys() -> None:
+    sizes = [MoCo(MoCoConfig(queue_size=size), PROBLEM).summary()["queue_size"] for size in (8, 10, 11, 4096)]
+    assert sizes == [8, 10, 10, 10]  # of 40 images
+
+
 @needs_lightly
 def test_moco_is_lightlys_with_a_memory_bank() -> None:
     from lightly.loss import NTXentLoss

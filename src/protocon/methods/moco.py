@@ -20,6 +20,8 @@ from protocon.types import Batch, Progress, Step
 
 PROBES = 8
 """Steps of an epoch in which batch statistics are tried for what they give away."""
+OWN_KEYS = 4
+"""The queue holds the keys of one image in so many, at most."""
 MIN_HALF = 2
 """Images that a normalisation needs at least."""
 
@@ -28,7 +30,8 @@ class MoCoConfig(PretrainingConfig):
     """Defaults are those for small images; ImageNet's are in the recipe `imagenet-moco`."""
 
     queue_size: int = Field(default=4096, ge=1)
-    """K, keys in the queue (65,536 for ImageNet)."""
+    """K, keys in the queue (65,536 for ImageNet); at most a quarter of the images. A queue as long as an epoch holds
+    each image's own earlier keys, as negatives."""
     momentum: float = Field(default=0.99, ge=0, lt=1)
     """m: share of the key encoder's weights that a step keeps (0.999 for ImageNet)."""
     temperature: float = Field(default=0.1, gt=0)
@@ -51,7 +54,8 @@ class MoCo(Pretraining):
     def __init__(self, config: MoCoConfig, problem: Problem) -> None:
         super().__init__(config, problem)
         self.crops = (Crops("strong", 2, scale=(config.crop_scale, 1.0)),)
-        self.queue = EmbeddingQueue(config.queue_size, dim=problem.projection_dim)
+        size = min(config.queue_size, max(1, problem.unlabelled // OWN_KEYS))
+        self.queue = EmbeddingQueue(size, dim=problem.projection_dim)
         self.register_buffer("leak", torch.zeros(2))  # sum and number of an epoch's probes
 
     def copies(self) -> dict[str, Momentum]:
@@ -102,4 +106,4 @@ class MoCo(Pretraining):
 
     def summary(self) -> dict[str, int | float]:
         """Size of the queue."""
-        return {"queue_size": self.config.queue_size, "bank_bytes": self.queue.bytes()}
+        return {"queue_size": len(self.queue.embeddings), "bank_bytes": self.queue.bytes()}

@@ -132,8 +132,9 @@ def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int) 
     """Views and heads on a frozen encoder. Called before the choices for images, and so the ones that count."""
     few = unlabelled <= _MANY_VIEWS
     count, frozen = f"{unlabelled} unlabelled images", "frozen encoder"
-    chosen = packaged_encoder(config)
-    choose("network", "pooled_blocks", 0 if chosen is None else chosen.pooled_blocks, frozen)
+    # Of these networks, whoever trained them: a run of `pretrain` is as good as the package.
+    blocks = next((one.pooled_blocks for one in packaged.PACKAGED if one.encoder == config.network.encoder), 0)
+    choose("network", "pooled_blocks", blocks, frozen)
     choose("network", "space", "roots", frozen)
     onnx = onnx_forward.available() and device_of(config) == "cpu"
     reason = "installed, and faster on a CPU" if onnx else "onnxruntime is for CPUs, where it is installed"
