@@ -1,6 +1,8 @@
 # Needs Python 3.11 or newer, git and make; everything else is installed into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+# Compiled files are kept: tests start many processes, and pytest rewrites every test before it compiles it.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install demo test lint types pytest docs bench evidence format clean
 
