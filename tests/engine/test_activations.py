@@ -1,34 +1,39 @@
 """The estimate of a training step's memory against what a real step takes."""
 
-import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-
-MEASURE = """
-from pathlib import Path
 import torch
+
 from protocon.engine.planning.preview import activation_bytes
 from protocon.networks.encoders import build_encoder
+from tests.engine.zygote import Zygote
 
-def most():  # of this program's own: ru_maxrss begins with what the process that started it has
+
+def most() -> int:
+    """The most KiB that this process has held; ru_maxrss begins with what the process that started it has."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
-torch.set_num_threads(1)
-network = build_encoder("resnet50", input_shape=(3, 64, 64)).module
-def step(images):
-    network.train()
-    network(torch.zeros(images, 3, 64, 64)).sum().backward()
-step(2)  # gradients and libraries are there
-before = most()
-step(24)
-taken = 1024 * (most() - before)
-print(taken / (22 * activation_bytes(network, (3, 64, 64))))
-"""
+
+def measure(file: str) -> None:
+    """For a process of its own: memory of a step as a multiple of the estimate."""
+    network = build_encoder("resnet50", input_shape=(3, 64, 64)).module
+
+    def step(images: int) -> None:
+        network.train()
+        network(torch.zeros(images, 3, 64, 64)).sum().backward()
+
+    step(2)  # gradients and libraries are there
+    before = most()
+    step(24)
+    taken = 1024 * (most() - before)
+    Path(file).write_text(str(taken / (22 * activation_bytes(network, (3, 64, 64)))))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the most memory is read from Linux's /proc")
-def test_activations_of_a_resnet_50_are_what_a_step_takes() -> None:
-    done = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True)
-    assert 0.75 < float(done.stdout) < 1.25
+def test_activations_of_a_resnet_50_are_what_a_step_takes(zygote: Zygote, tmp_path: Path) -> None:
+    ended = zygote.call(f"{__name__}:measure", str(tmp_path / "ratio"))
+    assert ended.code == 0, ended.output
+    assert 0.75 < float((tmp_path / "ratio").read_text()) < 1.25

@@ -22,9 +22,9 @@ KILLS = 20
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Command:
-    """A run on images: six epochs of seven steps."""
-    few = few_digits(tmp_path_factory.mktemp("digits"))
-    return Command((*few, "batch_size=8", "mu=4", "epochs=6", "report=false"))
+    """A run on images: four epochs of five steps."""
+    few = few_digits(tmp_path_factory.mktemp("digits"), 180)
+    return Command((*few, "batch_size=8", "mu=4", "epochs=4", "report=false"))
 
 
 @pytest.fixture(scope="module")

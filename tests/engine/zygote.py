@@ -113,8 +113,8 @@ class Zygote:
             cache=None if cache is None else str(cache),
         )
 
-    def call(self, function: str, *arguments: str, once: Path, lines: int = 1) -> Ended:
-        """A function of the tests, `module:name`, of these arguments; killed once a file has so many lines.
+    def call(self, function: str, *arguments: str, once: Path | None = None, lines: int = 1) -> Ended:
+        """A function of the tests, `module:name`, of these arguments; killed once a file, if given, has so many lines.
 
         Args:
             function: by the name of its module and its own.
@@ -122,7 +122,8 @@ class Zygote:
             once: the file, or a pattern that one of several files fits.
             lines: of the file.
         """
-        return self._ask(function=function, arguments=arguments, once=str(once), lines=lines, signal=signal.SIGKILL)
+        file = None if once is None else str(once)
+        return self._ask(function=function, arguments=arguments, once=file, lines=lines, signal=signal.SIGKILL)
 
     def job(self, part: str, data: Path, out: Path, *, processes: int) -> Ended:
         """A part of the distributed tests' worker in so many processes."""

@@ -49,16 +49,16 @@ def page_of(folder: Path, kind: str) -> str:
 def test_everything_is_visible_and_nothing_is_loaded(browser: Any, tmp_path: Path, kind: str) -> None:
     file = tmp_path / "report.html"
     file.write_text(page_of(tmp_path, kind), encoding="utf-8")
+    page = browser.new_page()
+    said: list[str] = []
+    loaded: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: loaded.append(request.url))
+    page.goto(file.as_uri())
     for width in (1280, 390):
-        page = browser.new_page(viewport={"width": width, "height": 800})
-        said: list[str] = []
-        loaded: list[str] = []
-        page.on("console", lambda message, said=said: said.append(message.text))
-        page.on("pageerror", lambda error, said=said: said.append(str(error)))
-        page.on("request", lambda request, loaded=loaded: loaded.append(request.url))
-        page.goto(file.as_uri())
-        assert said == []
-        assert [url for url in loaded if not url.startswith("data:")] == [file.as_uri()]
+        page.set_viewport_size({"width": width, "height": 800})
+        page.evaluate("document.querySelectorAll('details.fold').forEach(fold => fold.open = false)")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.evaluate("document.querySelectorAll('details.fold').forEach(fold => fold.open = true)")
         page.wait_for_function("[...document.images].every(i => i.complete && i.naturalWidth > 0)")
@@ -69,7 +69,9 @@ def test_everything_is_visible_and_nothing_is_loaded(browser: Any, tmp_path: Pat
             assert down > 0
             assert left >= 0
             assert right <= width + 1
-        page.close()
+    assert said == []
+    assert [url for url in loaded if not url.startswith("data:")] == [file.as_uri()]
+    page.close()
 
 
 def test_tables_open_without_pushing_the_page_aside(browser: Any, tmp_path: Path) -> None:
