@@ -221,7 +221,7 @@ def test_estimated_class_frequencies_are_said_unless_they_are_given(method: str,
 @pytest.mark.parametrize(("classes", "last"), [(2, "50 % b"), (6, "17 % f"), (7, "29 % the other 2")])
 def test_one_other_class_is_named_and_several_are_counted(classes: int, last: str) -> None:
     line = frequencies_line([1 / classes] * classes, "abcdefg"[:classes])
-    assert line.partition(". If you know better")[0].endswith(last)
+    assert line.partition(". To overrule it")[0].endswith(last)
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,36 @@ def test_a_signal_at_any_stage_says_what_is_kept_and_how_to_resume(
     assert_same_run(whole, tmp_path / "run")
 
 
+def test_a_second_process_is_kept_out_at_every_stage(
+    run: Run, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same command once more, while the first is computing features, training, holding out labels, drawing."""
+    tried: list[str] = []
+
+    def once(stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if stage not in tried:
+                tried.append(stage)
+                capsys.readouterr()
+                assert run(tmp_path, *AGAIN) == 1, stage
+                assert f"in use by process {os.getpid()}" in capsys.readouterr().err, stage
+            return function(*args, **kwargs)
+
+        return call
+
+    stages = {
+        "features": (FeatureTable, "write"),
+        "training": (Trainer, "train_step"),
+        "held-out labels": (SideBySide, "train_epoch"),
+    }
+    for stage, (owner, name) in stages.items():
+        monkeypatch.setattr(owner, name, once(stage, getattr(owner, name)))
+    monkeypatch.setattr("protocon.report.page.build_page", once("report", lambda *_args, **_kwargs: "<html>"))
+    assert not run(tmp_path, *AGAIN)
+    assert tried == [*stages, "report"]
+    assert_same_run(whole, tmp_path / "run")
+
+
 def test_weights_are_recorded_by_package_and_digest_so_that_a_run_can_be_moved(
     run: Run, place: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

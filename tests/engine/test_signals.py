@@ -87,7 +87,7 @@ def test_signals_are_noted_once_and_a_later_ctrl_c_ends_at_once(monkeypatch: pyt
 
 def test_ctrl_c_is_called_that_and_answered_at_once_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[bytes] = []
-    monkeypatch.setattr(signals.os, "write", lambda _file, text: written.append(text))
+    monkeypatch.setattr(os, "write", lambda _file, text: written.append(text))
     for terminal in (False, True):
         monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)  # noqa: B023
         with StopSignals() as stop:

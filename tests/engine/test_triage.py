@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from protocon.engine.labelling.held_out import MIN_CASES, HeldOutLabels
-from protocon.engine.labelling.triage import NONE, Judgement, Opinion, measure, sort_images
+from protocon.engine.labelling.triage import NONE, Judgement, Opinion, measure, sort_images, threshold_for_new
 
 
 def opinion(labels: list[int], confidence: list[float] | None = None) -> Opinion:
@@ -112,6 +112,31 @@ def test_precision_of_what_was_accepted_is_measured_against_the_truth() -> None:
     assert (measured["accepted"], measured["review"], measured["doubted_labels"]) == (3, 1, 1)
     assert (measured["accept_checked"], measured["accept_precision"]) == (2, 0.5)  # of 3 accepted, 2 have a truth
     assert measured["review_finds"] == 0.5  # two labels are wrong, one of them is in the list
+
+
+def test_a_new_image_must_be_as_sure_as_those_whose_labels_were_accepted() -> None:
+    """The classifier is surer of everything than the labels are, as heads on a frozen encoder are."""
+    levels = np.linspace(0.5, 0.99, 50)
+    judged = judgement(
+        refined=opinion([0] * 50, list(levels - 0.2)), classifier=opinion([0] * 50, list(0.9 + levels / 10))
+    )
+    sorted_out = sort_images(judged, 0.6, held_out=CHECK)
+    assert sorted_out.accept.sum() == 20  # from 0.8 on
+    fair = threshold_for_new(judged, sorted_out)
+    reached = judged.classifier.confidence >= np.float32(fair)
+    assert sorted_out.accept[reached].mean() >= 0.9
+    assert reached.sum() == 22  # two more would be fewer than nine in ten
+    assert measure(judged, sorted_out)["threshold_for_new"] == fair > 0.97
+    nobody = sort_images(judged, 0.8, held_out=CHECK)
+    assert measure(judged, nobody)["threshold_for_new"] is None
+
+
+def test_where_the_classifier_is_what_was_checked_a_new_image_needs_the_same_confidence() -> None:
+    sure = opinion([0] * 40, [0.96] * 30 + [0.5] * 10)
+    judged = judgement(refined=sure, classifier=sure)
+    assert threshold_for_new(judged, sort_images(judged, 0.95, held_out=CHECK)) == pytest.approx(0.96)
+    none_below = judgement(refined=opinion([0] * 40), classifier=opinion([0] * 40, [0.9] * 40))
+    assert threshold_for_new(none_below, sort_images(none_below, 0.95, held_out=CHECK)) == 0.95
 
 
 def test_nothing_is_claimed_where_the_truth_is_unknown() -> None:

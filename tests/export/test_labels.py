@@ -102,6 +102,10 @@ def test_new_images_are_accepted_only_as_far_as_the_runs_check_allows(tmp_path: 
     assert [triage_rule(file)(sure) for sure in (0.99, 0.9)] == ["unchecked", "review"]
     write_json(file, {"triage": {"threshold": 0.97}, "cross_check": {"conclusive": True}})
     assert [triage_rule(file)(sure) for sure in (0.98, 0.96)] == ["accept", "review"]
+    write_json(file, {"triage": {"threshold": 0.6, "threshold_for_new": 0.99}, "cross_check": {"conclusive": True}})
+    assert [triage_rule(file)(sure) for sure in (0.995, 0.98)] == ["accept", "review"]
+    write_json(file, {"triage": {"threshold": 0.6, "threshold_for_new": None}, "cross_check": {"conclusive": True}})
+    assert triage_rule(file)(1.0) == "review"
     write_json(file, {"triage": {"threshold": None}, "cross_check": {"conclusive": True}})
     assert triage_rule(file)(1.0) == "review"
     write_json(file, {"triage": {"threshold": 0.95, "accept_checked": 0}})

@@ -53,7 +53,7 @@ def test_it_gives_the_figures_of_the_result(run: Path) -> None:
     assert "Test accuracy 87.50 %" in figures
     assert "40 labels accepted, 10 to look at, 1 of yours looks wrong." in figures
     assert "9 of 10 predictions agree" in figures
-    assert "1 of the given labels look wrong and were learnt all the same" in section(card, "Limits")
+    assert "Labels that look wrong and were learnt all the same: 1" in section(card, "Limits")
     assert "No image was drawn at random" not in card
 
 

@@ -11,7 +11,10 @@ import torch
 from protocon.data.imageset import FeatureArray
 from protocon.errors import DataError, RunError
 from protocon.report import drawing
+from protocon.report.label_table import read_labels
 from protocon.report.page import build_page, run_labels
+from protocon.report.record import read_record
+from protocon.report.tiles import choose_images
 from tests.report.folders import Labels, label, pictures, write_json, write_run
 
 NAMES = ("ant", "bee")
@@ -227,7 +230,8 @@ def test_the_page_leads_with_labels_that_look_wrong_then_images_then_classes(tmp
     run = write_run(tmp_path / "run", NAMES, rows)
     page = build_page([run], images=lambda _: pictures([f"{i}.png" for i in range(40)], NAMES))
     text = text_of(page).partition("For researchers")[2]  # after the table of contents
-    order = ["Result", "1 of your labels looks wrong", "labelled ant, looks like bee (0.997)", "10 images to look at"]
+    order = ["Result", "of your labels looks wrong", "Correct it in your table", "labelled ant, looks like bee (0.997)"]
+    order += ["10 images to look at"]
     order += ["Classes", "For researchers: settings", "Data and settings", "Epoch by epoch", "Classes and clusters"]
     assert [text.index(part) for part in order[1:]] == sorted(text.index(part) for part in order[1:])
     wrong = page[page.index('id="wrong1"') : page.index('id="images1"')]
@@ -236,6 +240,18 @@ def test_the_page_leads_with_labels_that_look_wrong_then_images_then_classes(tmp
     fold = page.index('<details class="fold"')
     assert page.index("Data and settings", page.index("<main>")) > fold
     assert not re.search(r'<details class="fold"[^>]* open', page)
+
+
+def test_an_image_to_look_at_shows_only_opinions_that_differ(tmp_path: Path) -> None:
+    rows = [label(f"{number}.png", "ant", 0.8) for number in range(2)]
+    for rank, row in enumerate(rows, 1):
+        row |= {"triage": "review", "review_rank": str(rank), "truth": ""}
+    rows[1]["cluster"] = "bee"
+    run = write_run(tmp_path / "run", NAMES, rows, truth=False)
+    record = read_record(run)
+    plain, disputed = choose_images(record, read_labels(record.labels_file), None, 0).review
+    assert [fact for fact, _ in plain.facts] == ["label"]
+    assert [fact for fact, _ in disputed.facts] == ["label", "cluster"]
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -52,7 +52,7 @@ def predict(
         rows = _counted(found, counts, bar)
         WRITERS[chosen](rows, file, run=str(run), classes=classes)
     if counts["unreadable"] or out is not None or not any(counts.values()):
-        where = f" in {out}" if out is not None else ""
+        where = f"; all are in {out}" if out is not None else ""
         line = f"{counts['labelled']:,} labelled, {counts['unreadable']:,} cannot be read{where}"
         say(console, line)
     if counts["unreadable"] or not counts["labelled"]:

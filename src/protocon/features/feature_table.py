@@ -10,6 +10,7 @@ again.
 import errno
 import hashlib
 import json
+import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -194,7 +195,7 @@ class FeatureTable:
         todo = "make room there" if full else "allow writing there (nothing is kept anywhere else)"
         return DataError(
             f"features cannot be kept in {self.folder}: {error.strerror or error}. They take "
-            f"{self.nbytes / 2**20:.0f} MiB; {todo}, or choose another folder: run.cache=FOLDER"
+            f"{math.ceil(self.nbytes / 2**20):,} MiB; {todo}, or choose another folder: run.cache=FOLDER"
         )
 
 

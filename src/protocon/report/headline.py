@@ -18,6 +18,8 @@ class Card:
     value: str
     name: str
     note: str = ""
+    alarm: bool = False
+    """Whether it asks for something to be done."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +239,8 @@ def _triage_cards(record: Record) -> list[Card]:
     found = "" if finds is None else f"; {percent(float(finds))} of all wrong labels are among them"
     cards = []
     if doubted := int(triage.get("doubted_labels") or 0):
-        cards.append(Card(f"{doubted:,}", "of your labels look wrong", "shown first, below"))
+        name = f"of your labels look{'s' if doubted == 1 else ''} wrong"
+        cards.append(Card(f"{doubted:,}", name, "shown first, below", alarm=True))
     cards.append(
         Card(f"{accepted:,}", "labels accepted", f"{percent(accepted / total)} of {total:,} unlabelled images; {right}")
     )

@@ -96,7 +96,7 @@ def _limits(record: Record) -> list[str]:
         named = ", ".join(_cell(row["name"]) for row in few[:10])
         lines.append(f"Classes with fewer than four labels, of which little is known: {named}.")
     if wrong := record.result.get("labels_that_look_wrong"):
-        lines.append(f"{len(wrong):,} of the given labels look wrong and were learnt all the same; see the report.")
+        lines.append(f"Labels that look wrong and were learnt all the same: {len(wrong):,}; see the report.")
     return lines
 
 

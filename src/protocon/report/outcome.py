@@ -82,8 +82,8 @@ def held_out_line(checked: dict[str, Any], labelled: int | None) -> str:
 def triage_rule(file: Path) -> Callable[[float], str]:
     """What to do with a new image's label of this confidence, from the result of the run that made it.
 
-    As in labels.csv, but that new images have no cluster to contradict the classifier: accept from the confidence that
-    the run's check allows, `unchecked` where there was no check, `review` below.
+    As in labels.csv, but that new images have the classifier's opinion alone: accept where it is as sure as it is of
+    images of the folder whose labels were accepted, `unchecked` where there was no check, `review` below.
 
     Args:
         file: result.json; without one nothing is known, and nothing is accepted.
@@ -91,7 +91,8 @@ def triage_rule(file: Path) -> Callable[[float], str]:
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
         triage = result["triage"]
-        threshold = math.inf if triage["threshold"] is None else float(triage["threshold"])
+        level = triage.get("threshold_for_new", triage["threshold"])  # runs of earlier versions have the latter only
+        threshold = math.inf if level is None else float(level)
         checked = bool(triage.get("accept_checked")) or bool((result.get("cross_check") or {}).get("conclusive"))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         threshold, checked = 0.95, False

@@ -97,10 +97,9 @@ def choose_images(record: Record, table: RunLabels, images: Images | None, budge
         strips = (TileStrip(s.title, tuple(tile(int(row), found.facts) for row in s.rows)) for s in found.strips)
         return TileGallery(found.title, found.note, tuple(strips))
 
-    opinions = tuple(c for c in ("refined", "classifier", "cluster", "prototype", "truth") if table.has(c))
     return Shown(
         wrong=tuple(tile(int(row), (), gallery.reason(table, int(row))) for row in wrong),
-        review=tuple(tile(int(row), opinions, gallery.reason(table, int(row))) for row in review),
+        review=tuple(tile(int(row), _opinions(table, int(row)), gallery.reason(table, int(row))) for row in review),
         typical=tiles(typical),
         apart=tiles(apart),
         missing=missing,
@@ -139,6 +138,13 @@ def class_tally(table: RunLabels) -> list[tuple[str, int, int, int, int]]:
         count(made, table.unlabelled & (table.rank > 0)),
     )
     return [(name, *(int(column[number]) for column in columns)) for number, name in enumerate(table.class_names)]  # type: ignore[misc]
+
+
+def _opinions(table: RunLabels, row: int) -> tuple[str, ...]:
+    """What is said of an image to look at: its label, opinions that differ from it, the truth where it is known."""
+    label = table.labels["refined"][row]
+    others = (c for c in ("classifier", "cluster", "prototype") if table.labels[c][row] not in (NONE, label))
+    return ("refined", *others, *(("truth",) if table.has("truth") else ()))
 
 
 _SCORE_OF = {"refined": "refined_confidence", "classifier": "classifier_confidence", "cluster": "cluster_confidence"}

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from protocon.data.files.names import shown
+from protocon.data.files.places import some
 from protocon.data.imageset import UNKNOWN, ImageSet
 from protocon.data.recognise import recognise
 from protocon.errors import DataError
@@ -58,10 +59,10 @@ def evaluate_folder(run: TrainedRun, folder: Path, labels: Path | None = None) -
     judged = [_judged(run, part, unknown) for part in sets]
     predicted, truth = (torch.cat(parts) for parts in zip(*judged, strict=True))
     if not len(truth):
-        named = ", ".join(shown(name) for name in list(unknown)[:_SHOWN])
+        named = some([shown(name) for name in unknown], _SHOWN)
         raise DataError(
             f"no image of {folder} has a label that the run knows. Its labels: {named or 'none'}; the run's classes: "
-            f"{', '.join(shown(name) for name in run.class_names[:_SHOWN])}"
+            f"{some([shown(name) for name in run.class_names], _SHOWN)}"
         )
     return {
         "recognised": found.said(),

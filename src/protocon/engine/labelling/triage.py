@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from protocon.engine.labelling.held_out import HeldOutLabels
+from protocon.engine.labelling.held_out import MIN_CASES, TRUSTED, HeldOutLabels
 
 NONE = -1
 """In an array of labels: there is no such opinion of this image."""
@@ -124,6 +124,27 @@ def _given_labels(judged: Judgement, threshold: float, held_out: HeldOutLabels |
     return Opinion(label.astype(np.int32), confidence.astype(np.float32)), wrong
 
 
+def threshold_for_new(judged: Judgement, triage: Triage) -> float:
+    """The classifier's confidence from which the label of an image that the run has not seen may count as sure.
+
+    A new image has the classifier's opinion alone, which may be surer than the label that was checked: heads on a
+    frozen encoder learn soft labels by heart. So it must be as sure as the classifier is of images of the folder whose
+    labels are sure: nine in ten of those that reach this confidence. Infinite where there are too few.
+
+    Args:
+        judged: all opinions.
+        triage: what became of them.
+    """
+    unlabelled = judged.given == NONE
+    confidence = judged.classifier.confidence[unlabelled]
+    sure = (triage.accept | triage.unchecked)[unlabelled]
+    levels, counts = np.unique(confidence, return_counts=True)
+    per_level = np.bincount(np.searchsorted(levels, confidence), weights=sure, minlength=len(levels))
+    images, among = np.cumsum(counts[::-1])[::-1], np.cumsum(per_level[::-1])[::-1]
+    enough = levels[(images >= MIN_CASES) & (among >= TRUSTED * images)]
+    return max(float(enough[0]), triage.threshold) if len(enough) else math.inf
+
+
 def measure(judged: Judgement, triage: Triage) -> dict[str, float | int | None]:
     """How many labels were accepted, and where the truth is known how many of those are right.
 
@@ -135,8 +156,10 @@ def measure(judged: Judgement, triage: Triage) -> dict[str, float | int | None]:
     right = judged.refined.label == judged.truth
     checked = known & triage.accept
     wrong = known & ~right
+    new = threshold_for_new(judged, triage)
     return {
         "threshold": triage.threshold if math.isfinite(triage.threshold) else None,
+        "threshold_for_new": new if math.isfinite(new) else None,
         "accepted": int((unlabelled & triage.accept).sum()),
         "unchecked": int(triage.unchecked.sum()),
         "review": int((unlabelled & (triage.rank > 0)).sum()),

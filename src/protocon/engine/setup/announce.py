@@ -104,8 +104,8 @@ def frequencies_line(shares: Sequence[float], names: Sequence[str]) -> str:
         rest = sum(shares[label] for label in order[most:])
         listed.append(f"{100 * rest:.0f} % the other {len(order) - most}")
     return (
-        f"class frequencies, estimated: {', '.join(listed)}. If you know better: class_prior=uniform, or one number "
-        f"per class in alphabetical order, class_prior=[{','.join(f'{share:.2f}' for share in shares[:2])}"
+        f"class frequencies, estimated: {', '.join(listed)}. To overrule it: class_prior=uniform or class_prior=["
+        f"{','.join(f'{share:.2f}' for share in shares[:2])}"
         f"{',…' if len(names) > 2 else ''}]"
     )
 
