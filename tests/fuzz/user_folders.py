@@ -257,4 +257,4 @@ def read(case: Case, folder: Path, workbook: Callable[[list[list[Any]]], bytes])
     for line in file_lines(bundle.files):
         screen.print(line, markup=False, highlight=False, soft_wrap=True)
     checked = {"ok": True, "errors": [], "recognised": inputs.said, "files": {"found": 0, "used": used, "skipped": 0}}
-    show(content | checked, screen)
+    show(content | checked, screen, verbose=True)
