@@ -17,6 +17,7 @@ from hypothesis.strategies import SearchStrategy
 from PIL import Image
 from rich.console import Console
 
+from protocon.base.say import say
 from protocon.commands.data import show
 from protocon.commands.data_argument import find_inputs
 from protocon.data.files.kinds import heic_is_readable, readable_suffixes
@@ -253,8 +254,8 @@ def read(case: Case, folder: Path, workbook: Callable[[list[list[Any]]], bytes])
     used = bundle.files.used
     assert used == len(bundle.train) + (0 if bundle.test is None else len(bundle.test))
     assert used + len(bundle.files.skipped) == len(every_file(root))
-    screen = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), width=80)
+    screen = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), width=80, force_terminal=True)
     for line in file_lines(bundle.files):
-        screen.print(line, markup=False, highlight=False, soft_wrap=True)
+        say(screen, line)
     checked = {"ok": True, "errors": [], "recognised": inputs.said, "files": {"found": 0, "used": used, "skipped": 0}}
     show(content | checked, screen, verbose=True)
