@@ -9,14 +9,18 @@ and seeds. Every run is a line of the log in the work folder, and is not repeate
 
 import argparse
 import json
+import shlex
+import sys
 import time
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
+import yaml
 from rich.console import Console
 
+from protocon.claims.results import commit
 from protocon.data.registry import DATASETS
 from protocon.data.source_options import SourceOptions
 from protocon.engine.loop.feature_watch import FeatureView, watch_features
@@ -64,10 +68,20 @@ class Bench:
         return next((row for row in self.rows() if all(row.get(name) == value for name, value in key.items())), None)
 
     def add(self, row: dict[str, Any]) -> None:
-        """Append a row."""
+        """Append a row, with the code's commit."""
+        row = {"seed": 0, **row, "commit": commit()}
         with self.log.open("a") as file:
             file.write(json.dumps(row) + "\n")
         print(json.dumps(row), flush=True)
+
+    def configs(self) -> dict[str, Any]:
+        """Settings of every run, without `auto`; those that differ in the seed alone once."""
+        files = sorted(self.work.glob("*/resolved.yaml"))
+        return {
+            file.parent.name: _without_folders(yaml.safe_load(file.read_text()))
+            for file in files
+            if file.parent.name in METHODS or file.parent.name.endswith("-0")
+        }
 
     def config(self, *overrides: str, recipe: str | None = None, **settings: Any) -> RunConfig:
         """Settings of a run on these images."""
@@ -152,6 +166,22 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def _without_folders(config: dict[str, Any]) -> dict[str, Any]:
+    """Settings with file names in place of this computer's paths."""
+    for section, key in (("data", "root"), ("network", "weights")):
+        if config[section][key] is not None:
+            path = Path(config[section][key])
+            config[section][key] = str(Path(path.parent.name) / path.name) if key == "weights" else path.name
+    return config
+
+
+def _command(arguments: list[str]) -> str:
+    """The command line without the folders of this computer."""
+    pairs = zip(arguments[::2], arguments[1::2], strict=True)
+    kept = [text for pair in pairs if pair[0] not in ("--root", "--work", "--out") for text in pair]
+    return shlex.join(["python", "benchmarks/pretrain.py", *kept])
+
+
 def main() -> None:
     """Run what is missing, print the tables, and write everything to `--out`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -183,7 +213,9 @@ def main() -> None:
     print(table(bench.rows()))
     if options.out:
         settings = {key: str(value) for key, value in vars(options).items() if key not in ("root", "work", "out")}
-        options.out.write_text(json.dumps({"settings": settings, "rows": bench.rows()}, indent=1) + "\n")
+        found: dict[str, Any] = {"command": _command(sys.argv[1:]), "settings": settings}
+        found |= {"rows": bench.rows(), "configs": bench.configs()}
+        options.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
