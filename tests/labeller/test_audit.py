@@ -19,9 +19,9 @@ def folder(seed: int, images: int, *, noise: float) -> tuple[np.ndarray, np.ndar
     return (centres[truth] + noise * rng.normal(size=(images, 24))).astype(np.float32), truth
 
 
-def simulate(seed: int, *, images: int = 160, answers: int = 40) -> tuple[ModelOpinion, np.ndarray, np.ndarray]:
+def simulate(seed: int, *, images: int = 240, answers: int = 80) -> tuple[ModelOpinion, np.ndarray, np.ndarray]:
     """Label as the page does: every fifth image drawn at random, the others picked, a round after every twentieth."""
-    features, truth = folder(seed, images, noise=2.0)
+    features, truth = folder(seed, images, noise=2.8)
     thinker = Thinker()
     thinker.add(np.arange(images), features)
     numbers = thinker.prepare()
@@ -51,7 +51,7 @@ def test_the_interval_covers_the_truth_in_nine_of_ten_labellings() -> None:
         open_ones = (labels < 0) | opinion.known.audited
         share = float((opinion.fair == truth)[open_ones].mean())
         low, high = opinion.audit.interval
-        assert opinion.audit.asked == 8
+        assert opinion.audit.asked == 16
         covered += low <= share <= high
         shares.append(share)
     assert covered >= 90

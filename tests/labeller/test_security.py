@@ -207,43 +207,81 @@ def test_a_flood_gets_429(tmp_path: Path) -> None:
 
 
 ODD: list[Any] = [None, -1, 0, 2**40, 1.5, "", "x" * 300, [], {}, True, "c1", SCRIPT, "\ud800", [[[]]], "audit"]
-PATHS = ["/", "/page.js", "/%00", "/api/", "/image/0", "/image/3", "/run/report"]
-PATHS += [f"/api/{name}" for name in ("status", "next", "item", "grid", "browse", "history", "answer", "undo", "class")]
-FIELDS = ("key", "tab", "do", "images", "class_id", "name", "why", "of", "into", "extra")
-QUERIES = ("view", "class_id", "order", "page", "tab", "number", "size", "skip", "count")
+IDS, TABS = ["", "c1", "c2", "c9"], ["tab-9"]
+QUERIES: dict[str, dict[str, list[str]]] = {
+    "/api/next": {"tab": TABS},
+    "/api/item": {"number": ["0", "3", "12", "13", "14", "99999"]},
+    "/api/grid": {"class_id": IDS, "count": ["1", "8"], "skip": ["0", "1", "200"]},
+    "/api/browse": {
+        "view": ["class", "doubtful", "wrong", "strangers", "mine"],
+        "class_id": IDS,
+        "order": ["doubtful", "sure"],
+        "page": ["0", "1", "10000"],
+    },
+    "/image/0": {"size": ["thumb", "large", "full"]},
+    "/image/3": {"size": ["thumb", "large", "full"]},
+}
+NAMES = ["red", "blue", SCRIPT, "ß"]
+BODIES: dict[str, dict[str, list[Any]]] = {
+    "/api/answer": {
+        "do": ["label", "none", "skip"],
+        "class_id": ["", "", "c1"],
+        "name": NAMES,
+        "why": ["pick", "audit", "grid", "review"],
+    },
+    "/api/undo": {"of": ["fuzz-0-1", "fuzz-0-5"]},
+    "/api/class": {"do": ["class", "rename", "merge"], "class_id": IDS, "name": NAMES, "into": IDS},
+}
+PLAIN = ["/", "/page.js", "/%00", "/api/", "/api/status", "/api/history", "/run/report", "/nothing"]
+PATHS = [*PLAIN, *QUERIES, *QUERIES, *BODIES, *BODIES, *BODIES]
 
 
-def _fuzzed(rng: random.Random, client: Client) -> tuple[str, str, dict[str, str], bytes | None]:
-    values: dict[str, list[Any]] = {
-        "key": [f"fuzz-{rng.random()}".replace(".", "-")],
-        "tab": ["tab-9"],
-        "do": ["label", "none", "skip", "rename", "merge", "class"],
-        "images": [[{"number": rng.randrange(14), "stamp": "0" * 16}], [{"number": 0}], [{}]],
-        "class_id": ["c1", "c2", "c9"],
-    }
-    query = "&".join(
-        f"{rng.choice(QUERIES)}={rng.choice(['0', '-1', 'x', '%ff', 'class', '1e9', ''])}" for _ in range(3)
-    )
-    method = rng.choice(["GET", "GET", "POST", "POST", "HEAD", "PUT", "OPTIONS"])
+def _fuzzed(rng: random.Random, client: Client, stamps: list[str]) -> tuple[str, str, dict[str, str], bytes | None]:
+    """Mostly what a page could send, with something odd in it more often than not."""
+    path = rng.choice(PATHS)
     headers = with_token(client) if rng.random() > 0.05 else {}
+    usual = "POST" if path in BODIES else "GET"
+    method = usual if rng.random() < 0.85 else rng.choice(["GET", "POST", "HEAD", "PUT", "OPTIONS"])
+    query = "&".join(
+        f"{name}={rng.choice(values) if rng.random() < 0.85 else rng.choice(['-1', 'x', '%ff', '1e9', '', '0'])}"
+        for name, values in QUERIES.get(path, {"page": ["0"]}).items()
+        if rng.random() < 0.9
+    )
     body = None
     if method in ("POST", "PUT"):
-        headers["Content-Type"] = rng.choice(["application/json"] * 5 + ["text/plain"])
-        used = [field for field in FIELDS if rng.random() < 0.7]
-        content = {field: rng.choice(values.get(field, ODD) if rng.random() < 0.7 else ODD) for field in used}
-        body = json.dumps(content).encode() if rng.random() < 0.9 else rng.randbytes(rng.randrange(200))
-    path = rng.choice(PATHS)
-    return method, f"{path}?{query}" if rng.random() < 0.5 else path, headers, body
+        headers["Content-Type"] = rng.choice(["application/json"] * 9 + ["text/plain"])
+        number = rng.randrange(len(stamps))
+        values: dict[str, list[Any]] = {
+            "key": [f"fuzz-0-{rng.randrange(10**6):06}"],
+            "tab": TABS,
+            **BODIES.get(path, {"extra": ODD}),
+        }
+        if path == "/api/answer":
+            values["images"] = [[{"number": number, "stamp": stamps[number]}]] * 4
+            values["images"] += [[{"number": number, "stamp": "0" * 16}], [{"number": 0}], [{}]]
+        content = {
+            field: rng.choice(good if rng.random() < 0.92 else ODD)
+            for field, good in values.items()
+            if rng.random() < 0.97
+        }
+        body = json.dumps(content).encode() if rng.random() < 0.95 else rng.randbytes(rng.randrange(200))
+    return method, f"{path}?{query}" if query else path, headers, body
 
 
 def test_a_thousand_fuzzed_requests_and_no_failure(client: Client) -> None:
     rng = random.Random(0)
+    images = client.get("/api/status")["images"]
+    stamps = [client.get(f"/api/item?number={number}")["stamp"] for number in range(images)]
     seen: dict[int, int] = {}
+    served: set[str] = set()
     for _ in range(1000):
-        method, path, headers, body = _fuzzed(rng, client)
+        method, path, headers, body = _fuzzed(rng, client, stamps)
         status = client.raw(method, path, headers=headers, body=body)[0]
         assert status < 500, (method, path, body)
         seen[status] = seen.get(status, 0) + 1
-    assert seen[200] > 50
-    assert {403, 405, 415, 422} <= seen.keys()
+        if status == 200:
+            served.add(path.split("?")[0])
+    assert seen[200] > 300
+    assert {*QUERIES, *BODIES} <= served  # every kind of request was answered too, not only refused
+    assert {403, 404, 405, 409, 415, 422} <= seen.keys()
     assert client.get("/api/status")["images"] > 0
