@@ -53,11 +53,9 @@ def pair(cells: Sequence[Result], folders: Sequence[str]) -> str:
     by_folder = [[cell for cell in cells if cell.folder == folder] for folder in folders]
     if not all(by_folder):
         return ""
-    means = [
-        statistics.fmean(statistics.fmean(value(cell) for cell in own) for own in by_folder)
-        for value in (lambda cell: cell.accuracy, lambda cell: cell.macro)
-    ]
-    return f"{100 * means[0]:.1f} / {100 * means[1]:.1f}"
+    accuracy = statistics.fmean(statistics.fmean(cell.accuracy for cell in own) for own in by_folder)
+    macro = statistics.fmean(statistics.fmean(cell.macro for cell in own) for own in by_folder)
+    return f"{100 * accuracy:.1f} / {100 * macro:.1f}"
 
 
 def draws_of(cells: Sequence[Result]) -> str:
@@ -100,7 +98,7 @@ def other_labels(results: Sequence[Result]) -> str:
 def parts(results: Sequence[Result]) -> str:
     """The whole method minus the method without a part."""
     lines = [
-        "| without | folders × draws | accuracy / macro accuracy, what the part brings | folder where it brings least |",
+        "| without | folders × draws | accuracy / macro accuracy, what the part brings | brings least on |",
         "|---|---|---|---|",
     ]
     for change, title in PARTS.items():
