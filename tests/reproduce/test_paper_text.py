@@ -54,8 +54,11 @@ def test_mpl_on_imagenet_has_the_settings_of_its_authors_command() -> None:
     assert steps == 700_000
     assert round(own["method.ramp"] * steps, -1) == 50_000
     assert round(own["method.wait"] * steps, -1) == 20_000
+    assert round(own["method.warmup"] * steps, -1) == 5_000
+    scale = 1024 / 256  # their code multiplies both rates by batch/256
     stated = {
-        **{"optim.batch_size": 1024, "optim.mu": 15, "optim.lr": 0.1, "method.teacher_lr": 0.15, "optim.ema": 0.999},
+        **{"optim.lr": 0.1 * scale, "method.teacher_lr": 0.15 * scale, "optim.ema": 0.999},
+        **{"optim.batch_size": 1024, "optim.mu": 15},
         **{"optim.weight_decay": 1e-4, "method.smoothing": 0.1, "method.dropout": 0.1, "method.clip": 5},
         **{"method.lambda_u": 20, "method.temperature": 0.5, "method.threshold": 0.6},
     }
