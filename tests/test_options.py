@@ -14,7 +14,7 @@ import protocon
 from protocon.__main__ import answers_at_once
 from protocon.commands.compare import compare
 from protocon.commands.data import check
-from protocon.commands.options import DATA, GROUPS, NETWORK, TRAINING, Chosen, Option
+from protocon.commands.options import DATA, GROUPS, NETWORK, TRAINING, ChosenData, Option
 from protocon.commands.split import split
 from protocon.commands.train import train
 from protocon.compare.request import build_request
@@ -45,8 +45,8 @@ SAMPLES: dict[str, Any] = {
 }
 
 
-def chosen(*arguments: str, **values: Any) -> Chosen:
-    return Chosen(arguments, {OPTIONS[f"--{name.replace('_', '-')}"]: value for name, value in values.items()})
+def chosen(*arguments: str, **values: Any) -> ChosenData:
+    return ChosenData(arguments, {OPTIONS[f"--{name.replace('_', '-')}"]: value for name, value in values.items()})
 
 
 # --from-scratch takes a default back: tests/test_default_encoder.py.
@@ -56,8 +56,8 @@ SETTING = [o for o in OPTIONS.values() if o.setting != "recipe" and o.name != "f
 @pytest.mark.parametrize("option", SETTING, ids=lambda o: o.name)
 def test_an_option_sets_its_setting_and_nothing_else(option: Option) -> None:
     value = SAMPLES[option.flags[0]]
-    before = flat_settings(Chosen().resolve().config())
-    after = flat_settings(Chosen((), {option: value}).resolve().config())
+    before = flat_settings(ChosenData().resolve().config())
+    after = flat_settings(ChosenData((), {option: value}).resolve().config())
     key = option.setting
     assert {"optim.time_budget": 90.0}.get(key, str(value)) in (after[key], str(after[key]))
     changed = {name for name in after if after[name] != before.get(name)}

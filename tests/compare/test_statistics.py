@@ -3,7 +3,7 @@
 import pytest
 from scipy.stats import ttest_rel
 
-from protocon.compare.statistics import Difference, Spread, paired_difference, spread
+from protocon.compare.statistics import Difference, SeedSpread, paired_difference, spread
 
 
 def test_spread_divides_by_n_minus_one() -> None:
@@ -14,8 +14,8 @@ def test_spread_divides_by_n_minus_one() -> None:
 
 
 def test_one_value_has_no_spread_and_none_no_mean() -> None:
-    assert spread([0.5]) == Spread(1, 0.5, None)
-    assert spread([]) == Spread(0, None, None)
+    assert spread([0.5]) == SeedSpread(1, 0.5, None)
+    assert spread([]) == SeedSpread(0, None, None)
 
 
 def test_interval_by_hand() -> None:

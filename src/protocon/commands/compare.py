@@ -9,7 +9,7 @@ from rich.console import Console
 from protocon.base.say import say
 from protocon.commands.completion import compared
 from protocon.commands.console import emit, interruptible
-from protocon.commands.options import DATA, NETWORK, TRAINING, AsJson, Chosen, Debug, takes
+from protocon.commands.options import DATA, NETWORK, TRAINING, AsJson, ChosenData, Debug, takes
 
 _GRID = "Comparison"
 # The grid sets labels, seed and method itself, and a time budget would give quick methods more steps than slow ones.
@@ -18,7 +18,7 @@ _NOT_HERE = ("--labels-per-class", "--labels-percent", "--seed", "--method", "--
 
 @takes(DATA, NETWORK, TRAINING, without=_NOT_HERE)
 def compare(
-    chosen: Chosen,
+    chosen: ChosenData,
     methods: Annotated[
         str | None,
         typer.Option(

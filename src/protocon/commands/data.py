@@ -9,7 +9,7 @@ from rich.table import Table
 
 from protocon.base.say import say
 from protocon.commands.console import emit, interruptible
-from protocon.commands.options import DATA, NETWORK, TRAINING, AsJson, Chosen, Debug, takes
+from protocon.commands.options import DATA, NETWORK, TRAINING, AsJson, ChosenData, Debug, takes
 from protocon.commands.run_options import Verbose
 from protocon.commands.usage import Command
 from protocon.data.files.names import shown
@@ -23,7 +23,7 @@ data = typer.Typer(no_args_is_help=True, help="Look at data before training on i
 
 @data.command(cls=Command)
 @takes(DATA, NETWORK, TRAINING)
-def check(chosen: Chosen, verbose: Verbose = False, as_json: AsJson = False, debug: Debug = False) -> None:  # noqa: ARG001
+def check(chosen: ChosenData, verbose: Verbose = False, as_json: AsJson = False, debug: Debug = False) -> None:  # noqa: ARG001
     """Account for every file: used, or skipped and why; duplicates, odd labels, and what training would do.
 
     Takes the options of `train`. Exit code 0 if training is possible, 1 if not.

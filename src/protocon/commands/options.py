@@ -3,7 +3,7 @@
 A command that takes data, a network or training settings asks for them by their groups and gets one `Chosen`:
 
     @takes(DATA, NETWORK, TRAINING)                   # or: @takes(DATA, without=("--seed",))
-    def pick(chosen: Chosen, count: Count = 20, as_json: AsJson = False, debug: Debug = False) -> None:
+    def pick(chosen: ChosenData, count: Count = 20, as_json: AsJson = False, debug: Debug = False) -> None:
         inputs = chosen.resolve()                     # recognises a folder that was named on its own
         config = inputs.config()                      # recipe, then options, then key=value, validated
 
@@ -85,7 +85,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Group:
+class OptionGroup:
     """Options under one heading of `--help`."""
 
     title: str
@@ -96,7 +96,7 @@ def _weights_of(run: Path) -> Path:
     return run / layout.MODEL if run.is_dir() else run
 
 
-DATA = Group(
+DATA = OptionGroup(
     "Data",
     (
         Option("--data", "data.name", str, "Name of a data set, or hf:NAME for one of Hugging Face.", None, data_sets),
@@ -109,7 +109,7 @@ DATA = Group(
         Option("--recipe", "recipe", str, "Settings to start from: a recipe's name, or a YAML file.", None, recipes),
     ),
 )
-NETWORK = Group(
+NETWORK = OptionGroup(
     "Network",
     (
         Option(
@@ -139,7 +139,7 @@ NETWORK = Group(
         ),
     ),
 )
-TRAINING = Group(
+TRAINING = OptionGroup(
     "Training",
     (
         Option("--method", "method_name", str, "protocon, or a baseline.", None, methods),
@@ -179,7 +179,7 @@ _EXCLUSIVE = (
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenData:
     """What was typed of the shared options and arguments."""
 
     arguments: tuple[str, ...] = ()
@@ -255,7 +255,7 @@ def _weights_to_tune(settings: dict[str, Any], arguments: tuple[str, ...]) -> No
     settings.setdefault("data", {}).setdefault("image_size", found.side)
 
 
-def takes(*groups: Group, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes(*groups: OptionGroup, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of these groups, in place of its parameter `chosen`.
 
     Args:
@@ -273,7 +273,7 @@ def takes(*groups: Group, without: tuple[str, ...] = ()) -> Callable[[Callable[.
         def run(arguments: list[str] | None = None, **given: Any) -> None:
             values = {option: given.pop(option.name) for option in options}
             chosen = {option: value for option, value in values.items() if value is not None}
-            command(chosen=Chosen(tuple(arguments or ()), chosen), **given)
+            command(chosen=ChosenData(tuple(arguments or ()), chosen), **given)
 
         parameters: list[inspect.Parameter] = []
         for parameter in inspect.signature(command).parameters.values():

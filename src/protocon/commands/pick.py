@@ -9,7 +9,7 @@ from rich.console import Console
 
 from protocon.base.say import say
 from protocon.commands.console import emit, interruptible
-from protocon.commands.options import DATA, NETWORK, AsJson, Chosen, Debug, takes
+from protocon.commands.options import DATA, NETWORK, AsJson, ChosenData, Debug, takes
 from protocon.errors import ConfigError
 
 _SHOWN = 10
@@ -21,7 +21,7 @@ _UNUSED = ("--data", "--labels-per-class", "--labels-percent", "--recipe", "--fr
 
 @takes(DATA, NETWORK, without=_UNUSED)
 def pick(
-    chosen: Chosen,
+    chosen: ChosenData,
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many images to pick.")] = 40,
     out: Annotated[Path, typer.Option("--out", help="Folder for picks.csv and picks.html.")] = Path("picks"),
     as_json: AsJson = False,

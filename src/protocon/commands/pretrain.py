@@ -8,7 +8,7 @@ from rich.console import Console
 
 from protocon.base.say import say
 from protocon.commands.console import emit, interruptible
-from protocon.commands.options import DATA, NETWORK, TRAINING, AsJson, Chosen, Debug, takes
+from protocon.commands.options import DATA, NETWORK, TRAINING, AsJson, ChosenData, Debug, takes
 from protocon.commands.run_options import OUT, AcceptChanges, Name, Out, Resume, Verbose
 from protocon.commands.train import resume_named, show_plan
 from protocon.errors import ConfigError
@@ -22,7 +22,7 @@ DEFAULT = "simclr"
 
 @takes(DATA, NETWORK, TRAINING, without=("--labels-per-class", "--labels-percent", "--frozen"))
 def pretrain(
-    chosen: Chosen,
+    chosen: ChosenData,
     out: Out = OUT,
     name: Name = None,
     resume: Resume = None,

@@ -66,9 +66,9 @@ def _show_settings(name: str, as_json: bool) -> None:
 
 def _show_whole(name: str, as_json: bool) -> None:
     """Settings without `auto`, what the paper reports, and what a run would take here."""
-    from protocon.reproduce.recipe_page import describe
+    from protocon.reproduce.recipe_page import describe_recipe
 
-    content: dict[str, Any] = describe(name)
+    content: dict[str, Any] = describe_recipe(name)
 
     def show(console: Console) -> None:
         console.print(content["settings_yaml"], markup=False, highlight=False)

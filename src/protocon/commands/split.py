@@ -7,14 +7,14 @@ import typer
 
 from protocon.base.say import say
 from protocon.commands.console import emit
-from protocon.commands.options import DATA, AsJson, Chosen, Debug, takes
+from protocon.commands.options import DATA, AsJson, ChosenData, Debug, takes
 from protocon.errors import ProtoConError
 
 
 @takes(DATA)
 def split(
     output: Annotated[Path, typer.Argument(help="JSON file to write.")],
-    chosen: Chosen,
+    chosen: ChosenData,
     as_json: AsJson = False,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from protocon.base.say import say
 from protocon.commands.console import emit, interruptible
-from protocon.commands.options import DATA, NETWORK, TRAINING, AsJson, Chosen, Debug, takes
+from protocon.commands.options import DATA, NETWORK, TRAINING, AsJson, ChosenData, Debug, takes
 from protocon.commands.run_options import OUT, AcceptChanges, Name, Out, Resume, Verbose
 from protocon.errors import ProtoConError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @takes(DATA, NETWORK, TRAINING)
 def train(
-    chosen: Chosen,
+    chosen: ChosenData,
     out: Out = OUT,
     name: Name = None,
     resume: Resume = None,

@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from protocon.compare.statistics import Difference, Spread, paired_difference, spread
+from protocon.compare.statistics import Difference, SeedSpread, paired_difference, spread
 
 OURS = "protocon"
 """The method that the others are compared with."""
@@ -82,11 +82,11 @@ class Comparison:
             if record.method == method and record.labels == labels and record.accuracy is not None
         }
 
-    def accuracy(self, method: str, labels: int) -> Spread:
+    def accuracy(self, method: str, labels: int) -> SeedSpread:
         """Mean and spread over seeds."""
         return spread(list(self.by_seed(method, labels).values()))
 
-    def macro_accuracy(self, method: str, labels: int) -> Spread:
+    def macro_accuracy(self, method: str, labels: int) -> SeedSpread:
         """The same of the accuracy that counts every class alike."""
         chosen = (record for record in self.records if (record.method, record.labels) == (method, labels))
         return spread([record.macro_accuracy for record in chosen if record.macro_accuracy is not None])

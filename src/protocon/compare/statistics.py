@@ -8,7 +8,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Spread:
+class SeedSpread:
     """Mean and sample standard deviation (n − 1 in the denominator) of n values."""
 
     n: int
@@ -18,15 +18,15 @@ class Spread:
     """None with fewer than two values, which tell nothing of their spread."""
 
 
-def spread(values: Sequence[float]) -> Spread:
+def spread(values: Sequence[float]) -> SeedSpread:
     """Mean and sample standard deviation of values."""
     n = len(values)
     if n == 0:
-        return Spread(0, None, None)
+        return SeedSpread(0, None, None)
     mean = math.fsum(values) / n
     if n == 1:
-        return Spread(1, mean, None)
-    return Spread(n, mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1)))
+        return SeedSpread(1, mean, None)
+    return SeedSpread(n, mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1)))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from protocon.compare.comparison import OURS, Comparison
-from protocon.compare.statistics import CONFIDENCE, Difference, Spread
+from protocon.compare.statistics import CONFIDENCE, Difference, SeedSpread
 from protocon.engine.loop.checkpoint import write_bytes
 
 NOTHING = "–"
@@ -227,7 +227,7 @@ def _heads(comparison: Comparison) -> tuple[str, ...]:
     return tuple(f"{labels} per class" for labels in comparison.labels)
 
 
-def _accuracy(values: Spread, seeds: int) -> str:
+def _accuracy(values: SeedSpread, seeds: int) -> str:
     if values.mean is None:
         return NOTHING
     spread = "" if values.std is None else f" ± {100 * values.std:.2f}"

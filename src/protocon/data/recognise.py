@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from protocon.data.files.names import shown
-from protocon.data.files.places import describe, open_store
+from protocon.data.files.places import describe_place, open_store
 from protocon.data.files.stores import FileEntry, FileStore, is_hidden
 from protocon.data.sources.class_folders import is_unlabelled_folder
 from protocon.data.sources.hf_folder import METADATA_FILES, has_labels
@@ -86,7 +86,7 @@ def _folder(root: Path, labels: Path | None, needs_labels: bool) -> Recognised:
         return Recognised("arrays", root / arrays[0], f"{arrays[0]} is all that can be read in {root}")
     if any(path.suffix == ".parquet" for path in root.rglob("*.parquet")):
         return Recognised("hf", root, "Parquet files, as Hugging Face keeps images")
-    raise DataError(f"{root} has no images. Expected in it: {_LAYOUTS}. Found: {describe(root)}.")
+    raise DataError(f"{root} has no images. Expected in it: {_LAYOUTS}. Found: {describe_place(root)}.")
 
 
 def _files(root: Path, store: FileStore, labels: Path | None, needs_labels: bool) -> Recognised | None:

@@ -18,8 +18,8 @@ from protocon.estimator.labels import as_array as label_array
 from protocon.estimator.outputs import Said, ask, projection_width, with_spread
 from protocon.estimator.parameters import config_of
 from protocon.estimator.sample_kinds import (
+    FeatureSpread,
     Kind,
-    Spread,
     as_array,
     as_levels,
     feature_bundle,
@@ -144,7 +144,7 @@ class ProtoConClassifier(
         self._scale = 1.0
         names = [str(name) for name in labels.classes]
         if kind == "features":
-            self._spread = Spread.of(X)
+            self._spread = FeatureSpread.of(X)
             return feature_bundle(X, labels.codes, names, self._spread)
         if kind == "images":
             images = as_array(X)

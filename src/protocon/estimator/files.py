@@ -10,7 +10,7 @@ import torch
 from protocon.base.atomic import write_bytes
 from protocon.errors import RunError
 from protocon.estimator.outputs import with_spread
-from protocon.estimator.sample_kinds import Spread
+from protocon.estimator.sample_kinds import FeatureSpread
 from protocon.runs.layout import MODEL
 from protocon.runs.model_file import model_bytes, read_model
 from protocon.runs.trained import load_run
@@ -81,7 +81,7 @@ def load_classifier(kind: type[Classifier], path: Path) -> Classifier:
     classifier._scale = float(facts.get("scale", 1.0))
     classifier._network = run.network
     if features:
-        classifier._network = with_spread(run.network, Spread(np.zeros(run.shape[0]), np.ones(run.shape[0])))
+        classifier._network = with_spread(run.network, FeatureSpread(np.zeros(run.shape[0]), np.ones(run.shape[0])))
         if "mean" in arrays:
             classifier._network.mean, classifier._network.std = arrays["mean"], arrays["std"]
     classifier.classes_ = _classes(facts, run.class_names)

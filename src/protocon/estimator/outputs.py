@@ -14,7 +14,7 @@ from protocon.data.files.decode import decode_image
 from protocon.data.files.resize_arrays import resize_images
 from protocon.engine.setup.view_factory import build_views
 from protocon.errors import DataError
-from protocon.estimator.sample_kinds import Kind, Spread, as_array, as_levels, path_store
+from protocon.estimator.sample_kinds import FeatureSpread, Kind, as_array, as_levels, path_store
 from protocon.networks.network import Network
 from protocon.runs.trained import TrainedRun
 
@@ -39,7 +39,7 @@ def projection_width(network: Network) -> int:
     return int(network.projector[-1].out_features)  # type: ignore[arg-type]
 
 
-def with_spread(network: Network, spread: Spread) -> Network:
+def with_spread(network: Network, spread: FeatureSpread) -> Network:
     """A float64 copy that takes features as they are, of a network that was trained on centred and scaled ones.
 
     It got z = (x − m) / s and normalises z to (z − μ) / σ, which is (x − (m + s μ)) / (s σ). In float64, what is said

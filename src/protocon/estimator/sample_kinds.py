@@ -50,7 +50,7 @@ def kind_of(X: Any) -> Kind:
 
 
 @dataclass(frozen=True)
-class Spread:
+class FeatureSpread:
     """Mean and standard deviation of each feature over the training set, float64 (D,).
 
     Features are centred before training: a view that drops a feature then leaves its mean, not a far-away zero.
@@ -60,13 +60,13 @@ class Spread:
     std: np.ndarray
 
     @classmethod
-    def of(cls, rows: np.ndarray) -> "Spread":
+    def of(cls, rows: np.ndarray) -> "FeatureSpread":
         """Of features (n, D); a constant one counts as having a spread of 1."""
         mean, std = rows.mean(0), rows.std(0)
         return cls(mean, np.where(std > 1e-12 * np.maximum(1.0, np.abs(mean)), std, 1.0))
 
 
-def feature_bundle(rows: np.ndarray, codes: np.ndarray, names: Sequence[str], spread: Spread) -> DataBundle:
+def feature_bundle(rows: np.ndarray, codes: np.ndarray, names: Sequence[str], spread: FeatureSpread) -> DataBundle:
     """Centred and scaled features (n, D) as training data.
 
     Args:

@@ -6,7 +6,7 @@ from typing import Any
 from protocon.base.atomic import write_bytes
 from protocon.errors import ConfigError, RunError
 from protocon.export.formats import FORMATS
-from protocon.export.portable import describe
+from protocon.export.portable import describe_run
 from protocon.export.verify import largest_difference
 from protocon.runs.trained import load_run
 
@@ -49,7 +49,7 @@ def export_run(run: str | Path, *, file_format: str = "onnx", out: str | Path | 
         "bytes": len(content),
         "verified": difference is not None,
         "largest_difference": difference,
-        **describe(trained),
+        **describe_run(trained),
     }
 
 

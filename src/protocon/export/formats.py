@@ -11,7 +11,7 @@ import torch
 from torch.jit._trace import TracerWarning
 
 from protocon.errors import ConfigError
-from protocon.export.portable import FEATURES, INPUT, OUTPUT, Portable, describe, example_inputs
+from protocon.export.portable import FEATURES, INPUT, OUTPUT, Portable, describe_run, example_inputs
 from protocon.runs.model_file import METADATA, model_bytes
 from protocon.runs.trained import TrainedRun
 
@@ -25,7 +25,7 @@ def to_safetensors(run: TrainedRun) -> bytes:
         config=run.config,
         class_names=run.class_names,
         shape=run.shape,
-        facts={"use": describe(run)},
+        facts={"use": describe_run(run)},
     )
 
 
@@ -48,7 +48,7 @@ def to_onnx(run: TrainedRun) -> bytes:
         )
     if program is None:
         raise ConfigError("the ONNX exporter gave no model")
-    program.model.metadata_props[METADATA] = json.dumps(describe(run))
+    program.model.metadata_props[METADATA] = json.dumps(describe_run(run))
     program.model.producer_name = "protocon"
     content: bytes = program.model_proto.SerializeToString()
     return content
@@ -59,7 +59,7 @@ def to_torchscript(run: TrainedRun) -> bytes:
     with torchscript_without_warnings(), torch.no_grad():
         traced = torch.jit.trace(Portable(run), example_inputs(run, 2))  # type: ignore[no-untyped-call]
         buffer = io.BytesIO()
-        torch.jit.save(traced, buffer, _extra_files={"protocon.json": json.dumps(describe(run))})
+        torch.jit.save(traced, buffer, _extra_files={"protocon.json": json.dumps(describe_run(run))})
     return buffer.getvalue()
 
 

@@ -53,7 +53,7 @@ def example_inputs(run: TrainedRun, count: int) -> Tensor:
     return (noise * 4.0 - 2.0) * run.network.std.float() + run.network.mean.float()
 
 
-def describe(run: TrainedRun) -> dict[str, Any]:
+def describe_run(run: TrainedRun) -> dict[str, Any]:
     """What a caller must know: the input, how to prepare it, and what the output means."""
     images = len(run.shape) == 3
     content: dict[str, Any] = {

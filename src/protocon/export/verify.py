@@ -11,7 +11,7 @@ from torch import Tensor
 
 from protocon.errors import RunError
 from protocon.export.formats import torchscript_without_warnings
-from protocon.export.portable import describe, example_inputs
+from protocon.export.portable import describe_run, example_inputs
 from protocon.runs.trained import TrainedRun, load_run
 
 TOLERANCE = 1e-4
@@ -63,7 +63,7 @@ def _check_metadata(run: TrainedRun, content: bytes) -> None:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    if json.loads(session.get_modelmeta().custom_metadata_map["protocon"]) != describe(run):
+    if json.loads(session.get_modelmeta().custom_metadata_map["protocon"]) != describe_run(run):
         raise RunError("the exported file lost its class names; it is not written")
 
 

@@ -25,7 +25,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Group:
+class LookAlikes:
     """Images that look alike, and the class that they probably have."""
 
     class_id: str
@@ -117,7 +117,7 @@ _VIEWS: dict[str, Callable[[Desk, ModelOpinion, str, str], np.ndarray]] = {
 VIEWS = tuple(_VIEWS)
 
 
-def groups(desk: Desk, *, count: int, class_id: str = "", skip: int = 0) -> list[Group]:
+def groups(desk: Desk, *, count: int, class_id: str = "", skip: int = 0) -> list[LookAlikes]:
     """Groups of look-alikes that nobody has answered, each around an image that the model is sure of.
 
     Before there is a model, around the picks.
@@ -140,7 +140,7 @@ def groups(desk: Desk, *, count: int, class_id: str = "", skip: int = 0) -> list
         seeds = np.array([p.index for p in opinion.picks if not desk.is_closed(int(opinion.numbers[p.index]))])
     left = np.zeros(len(opinion.numbers), dtype=bool)
     left[rows] = True
-    found: list[Group] = []
+    found: list[LookAlikes] = []
     for seed in seeds:
         if len(found) == count + skip:
             break
@@ -149,7 +149,7 @@ def groups(desk: Desk, *, count: int, class_id: str = "", skip: int = 0) -> list
         like = left & (opinion.guess == opinion.guess[seed]) if opinion.probs.size else left
         members = desk.thinker.neighbours(int(seed), np.flatnonzero(like), GROUP)
         left[members] = False
-        found.append(Group(_class_of(opinion, int(seed)), tuple(_shown(opinion, int(row)) for row in members)))
+        found.append(LookAlikes(_class_of(opinion, int(seed)), tuple(_shown(opinion, int(row)) for row in members)))
     return found[skip:]
 
 

@@ -27,7 +27,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Picture:
+class DrawnFigure:
     """One figure of the page."""
 
     title: str
@@ -67,7 +67,9 @@ def _summary(series: Sequence[Line], *, shares: bool) -> str:
     return f"{len(series[0].curve)} epochs; " + ", ".join(ends)
 
 
-def share_picture(series: Sequence[Line], *, title: str, caption: str, legend: bool | None = None) -> Picture | None:
+def share_picture(
+    series: Sequence[Line], *, title: str, caption: str, legend: bool | None = None
+) -> DrawnFigure | None:
     """Curves of shares; None without any. A legend names them, unless there is but one.
 
     Args:
@@ -80,14 +82,14 @@ def share_picture(series: Sequence[Line], *, title: str, caption: str, legend: b
         return None
     source = drawing.lines(series, percent=True, legend=len(series) > 1 if legend is None else legend)
     alt = f"{title}: {_summary(series, shares=True)}"
-    return Picture(title, source, alt, caption, curve_table(series, shares=True))
+    return DrawnFigure(title, source, alt, caption, curve_table(series, shares=True))
 
 
 def _known(found: Iterable[tuple[str, Curve | None, str, str]]) -> list[Line]:
     return [Line(label, curve, colour, dash) for label, curve, colour, dash in found if curve is not None]
 
 
-def run_curves(record: Record) -> list[Picture]:
+def run_curves(record: Record) -> list[DrawnFigure]:
     """Everything that one run recorded epoch by epoch."""
     agreement = collect.curve(record, "agreement")
     disagreement = None if agreement is None else Curve(agreement.epochs, 1 - agreement.values)
@@ -138,7 +140,7 @@ def run_curves(record: Record) -> list[Picture]:
     return [picture for picture in pictures if picture is not None]
 
 
-def map_picture(record: Record) -> Picture | None:
+def map_picture(record: Record) -> DrawnFigure | None:
     """Where images lie by their features; None where there is no map."""
     places = record.feature_map.get("places")
     if not places:
@@ -146,7 +148,7 @@ def map_picture(record: Record) -> Picture | None:
     classes = [None if name is None else str(name) for name in record.feature_map["classes"]]
     names = sorted({name for name in classes if name is not None})
     known = f"coloured by class ({len(names)})" if names else "whose classes are not known"
-    return Picture(
+    return DrawnFigure(
         "Map of the features",
         drawing.scatter(np.array(places, dtype=float), classes),
         f"Map of {len(places)} images by their features, {known}",
@@ -155,7 +157,7 @@ def map_picture(record: Record) -> Picture | None:
     )
 
 
-def losses(records: list[Record], labels: list[str]) -> Picture | None:
+def losses(records: list[Record], labels: list[str]) -> DrawnFigure | None:
     """Every loss in a frame of its own, all runs in each."""
     parts, columns = [], []
     for key in collect.loss_keys(records):
@@ -173,7 +175,7 @@ def losses(records: list[Record], labels: list[str]) -> Picture | None:
     if not parts:
         return None
     ends = ", ".join(f"{line.label} {line.curve.last:.3g}" for line in columns)
-    return Picture(
+    return DrawnFigure(
         "Losses",
         drawing.panels(parts),
         f"Losses over the epochs; last values: {ends}",
@@ -187,7 +189,7 @@ def look(number: int) -> tuple[str, str]:
     return COLOURS[number % len(COLOURS)], DASHES[number // len(COLOURS) % len(DASHES)]
 
 
-def cluster_range(record: Record) -> Picture | None:
+def cluster_range(record: Record) -> DrawnFigure | None:
     """Smallest and largest cluster over the epochs against γ."""
     series = _known(
         [
@@ -202,7 +204,7 @@ def cluster_range(record: Record) -> Picture | None:
         epochs = series[0].curve.epochs
         series.append(Line("γ: smallest wanted", Curve(epochs, np.full(len(epochs), float(gamma))), BLACK, ":"))
     title = "Smallest and largest cluster"
-    return Picture(
+    return DrawnFigure(
         title,
         drawing.lines(series, percent=False, legend=True),
         f"{title}: {_summary(series, shares=False)}",
@@ -211,7 +213,7 @@ def cluster_range(record: Record) -> Picture | None:
     )
 
 
-def class_pictures(record: Record) -> list[Picture]:
+def class_pictures(record: Record) -> list[DrawnFigure]:
     """Purity and pseudo-label accuracy by class, and the sizes of the clusters."""
     pictures = []
     for key, title, caption in (
@@ -243,7 +245,7 @@ def class_pictures(record: Record) -> list[Picture]:
         low = next(((name, value) for name, value in ends if not np.isnan(value)), None)
         said = "" if low is None else f"; lowest in the last epoch: {low[0]}, {percent(low[1])}"
         pictures.append(
-            Picture(title, drawing.heatmap(history), f"{title} over the epochs{said}", caption + some, table)
+            DrawnFigure(title, drawing.heatmap(history), f"{title} over the epochs{said}", caption + some, table)
         )
     spread = cluster_range(record)
     if spread is not None:
@@ -251,7 +253,7 @@ def class_pictures(record: Record) -> list[Picture]:
     sizes = collect.cluster_members(record)
     if sizes is not None:
         pictures.append(
-            Picture(
+            DrawnFigure(
                 "Cluster sizes at the end",
                 drawing.histogram(sizes),
                 f"Histogram of {len(sizes.members)} cluster sizes from {sizes.members.min()} to {sizes.members.max()}; "
@@ -274,7 +276,7 @@ def class_pictures(record: Record) -> list[Picture]:
     return pictures
 
 
-def confusion_picture(found: collect.Confusion) -> Picture:
+def confusion_picture(found: collect.Confusion) -> DrawnFigure:
     """The confusion matrix, called what it is."""
     title = "Confusion matrix of the test set" if found.of_truth else "Classifier’s opinion against the cluster’s"
     caption = (
@@ -286,7 +288,7 @@ def confusion_picture(found: collect.Confusion) -> Picture:
     if len(found.names) < found.classes:
         caption += f" The {len(found.names)} of {found.classes:,} classes with the most confusions."
     worst = "none" if not found.pairs else "{} taken for {}, {} images".format(*found.pairs[0])
-    return Picture(
+    return DrawnFigure(
         title,
         drawing.matrix(found),
         f"{title}; most frequent confusion: {worst}",
@@ -297,7 +299,7 @@ def confusion_picture(found: collect.Confusion) -> Picture:
     )
 
 
-def overlays(records: list[Record], labels: list[str]) -> list[Picture]:
+def overlays(records: list[Record], labels: list[str]) -> list[DrawnFigure]:
     """The same curve of several runs in one frame."""
     pictures = []
     for key, title, caption in (

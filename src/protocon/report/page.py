@@ -8,12 +8,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from protocon.errors import RunError
 from protocon.report import collect, figures
-from protocon.report.figures import Picture, percent
+from protocon.report.figures import DrawnFigure, percent
 from protocon.report.headline import Headline, headline
 from protocon.report.label_table import RunLabels, read_labels
 from protocon.report.paired import comparison_lines
 from protocon.report.record import Record, read_record
-from protocon.report.tiles import Images, Shown, choose_images, class_tally
+from protocon.report.tiles import Images, ShownTiles, choose_images, class_tally
 
 DETAILED = 4
 """Of more runs than this only the comparison is drawn."""
@@ -31,10 +31,10 @@ class RunPart:
     record: Record
     label: str
     headline: Headline
-    curves: list[Picture]
-    classes: list[Picture]
-    confusion: Picture | None
-    shown: Shown
+    curves: list[DrawnFigure]
+    classes: list[DrawnFigure]
+    confusion: DrawnFigure | None
+    shown: ShownTiles
     """The images."""
     waiting: int
     """Unlabelled images to look at in all."""
@@ -111,7 +111,7 @@ def _part(
     record: Record, label: str, table: RunLabels | None, *, images: Images | None, budget: int, detailed: bool
 ) -> RunPart:
     found = collect.confusion(record, table) if detailed else None
-    shown = choose_images(record, table, images, budget) if detailed and table else Shown()
+    shown = choose_images(record, table, images, budget) if detailed and table else ShownTiles()
     settings = collect.settings_of(record)
     return RunPart(
         record=record,

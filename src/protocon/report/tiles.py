@@ -52,7 +52,7 @@ class TileGallery:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownTiles:
     """All images of a run's part."""
 
     wrong: tuple[Tile, ...] = ()
@@ -66,7 +66,7 @@ class Shown:
     """Why there are no pictures; empty where there are."""
 
 
-def choose_images(record: Record, table: RunLabels, images: Images | None, budget: int) -> Shown:
+def choose_images(record: Record, table: RunLabels, images: Images | None, budget: int) -> ShownTiles:
     """The images to show, with pictures as far as `budget` bytes go; beyond that, files are shown from their folder.
 
     Args:
@@ -97,7 +97,7 @@ def choose_images(record: Record, table: RunLabels, images: Images | None, budge
         strips = (TileStrip(s.title, tuple(tile(int(row), found.facts) for row in s.rows)) for s in found.strips)
         return TileGallery(found.title, found.note, tuple(strips))
 
-    return Shown(
+    return ShownTiles(
         wrong=tuple(tile(int(row), (), gallery.reason(table, int(row))) for row in wrong),
         review=tuple(tile(int(row), _opinions(table, int(row)), gallery.reason(table, int(row))) for row in review),
         typical=tiles(typical),

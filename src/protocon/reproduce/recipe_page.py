@@ -11,7 +11,7 @@ from protocon.settings.config import build_config, to_yaml
 from protocon.settings.recipe import recipe_names
 
 
-def describe(name: str) -> dict[str, Any]:
+def describe_recipe(name: str) -> dict[str, Any]:
     """A recipe or a cell of the paper's tables, as plain data with lines for a person."""
     if name in paper_cells():
         return _cell(paper_cells()[name])

@@ -48,11 +48,11 @@ def wrong_place(root: Path, source: str, expected: str, get: str = "") -> DataEr
         expected: what the root should hold.
         get: where to get it, if that can be said.
     """
-    text = f"Dataset {source!r}: expected in {root}: {expected}. Found: {describe(root)}."
+    text = f"Dataset {source!r}: expected in {root}: {expected}. Found: {describe_place(root)}."
     return DataError(f"{text} {get}" if get else text)
 
 
-def describe(place: Path) -> str:
+def describe_place(place: Path) -> str:
     """What lies at a place, in a few words."""
     if not place.exists():
         return "nothing"
