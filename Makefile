@@ -1,6 +1,7 @@
 # Needs Python 3.11 or newer, git and make; everything else is installed into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # Compiled files are kept: tests start many processes, and pytest rewrites every test before it compiles it.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -22,8 +23,8 @@ types: .venv/installed
 	$(BIN)/mypy
 
 pytest: .venv/installed
-	@# One thread per test, one worker per core. Each starts with one half of the files, so that few are begun twice.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+	@# One thread per test, and one worker more than there are cores: tests wait for processes and browsers now and then.
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 docs: .venv/installed  ## the documentation as a site in site/; a broken link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
