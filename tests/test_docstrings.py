@@ -59,7 +59,7 @@ def shared_options() -> frozenset[str]:
     found = [node for node in body if isinstance(node, ast.Assign) and "help=" in ast.unparse(node)]
     names = {target.id for node in found for target in node.targets if isinstance(target, ast.Name)}
     assert names >= {"AsJson", "Debug"}
-    return frozenset({*names, "Chosen"})
+    return frozenset({*names, "ChosenData"})
 
 
 def test_parameters_are_documented() -> None:

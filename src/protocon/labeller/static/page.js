@@ -296,6 +296,8 @@ async function fetchReview(more = false) {
   $("review-order-label").hidden = view !== "class";
   fillSelect($("review-class"), state.classes, view === "mine" ? "all" : "");
   state.page = more ? state.page + 1 : 0;
+  if ($("review").dataset.view !== view) $("review").replaceChildren();  // images of another view must not be clicked under this heading
+  $("review").dataset.view = view;
   const query = new URLSearchParams({ view, class_id: $("review-class").value, order: $("review-order").value, page: state.page });
   const content = view === "groups" ? { groups: (await call("api/grid?count=6")).groups, more: false } : await call(`api/browse?${query}`);
   if (view !== state.review) return;
