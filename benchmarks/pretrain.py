@@ -4,7 +4,8 @@
 
 Each method trains an encoder on the first images of the training set; the accuracy of nearest neighbours is measured on
 test images. Then ProtoCon and FixMatch + DA train from scratch and from each encoder (`--init`), with the same labels
-and seeds. Every run is a line of the log in the work folder, and is not repeated: a stopped benchmark resumes.
+and seeds, on the same images or the first `--learn-images` of them. Every run is a line of the log in the work folder,
+and is not repeated: a stopped benchmark resumes.
 """
 
 import argparse
@@ -45,19 +46,25 @@ class Bench:
         self.work: Path = options.work
         self.work.mkdir(parents=True, exist_ok=True)
         self.log = self.work / "log.jsonl"
-        self.data = self.work / f"images-{options.images}-{options.tests}.npz"
-        if not self.data.is_file():
-            self._write_images()
+        self.data = self._images(options.images)
+        self.learnt = self._images(options.learn_images or options.images)
 
-    def _write_images(self) -> None:
+    def _images(self, count: int) -> Path:
+        """A file with so many training images, and the test images."""
+        file = self.work / f"images-{count}-{self.options.tests}.npz"
+        if not file.is_file():
+            self._write_images(file, count)
+        return file
+
+    def _write_images(self, file: Path, count: int) -> None:
         bundle = DATASETS["fashion-mnist"](SourceOptions(root=self.options.root))
         assert bundle.test is not None
-        parts = {"": (bundle.train, self.options.images), "_test": (bundle.test, self.options.tests)}
+        parts = {"": (bundle.train, count), "_test": (bundle.test, self.options.tests)}
         arrays = {}
-        for suffix, (images, count) in parts.items():
-            arrays[f"x{suffix}"] = images.read(np.arange(count)).numpy()
-            arrays[f"y{suffix}"] = images.labels[:count]
-        np.savez(self.data, allow_pickle=False, **arrays)
+        for suffix, (images, size) in parts.items():
+            arrays[f"x{suffix}"] = images.read(np.arange(size)).numpy()
+            arrays[f"y{suffix}"] = images.labels[:size]
+        np.savez(file, allow_pickle=False, **arrays)
 
     def rows(self) -> list[dict[str, Any]]:
         """What is done."""
@@ -128,7 +135,7 @@ class Bench:
             f"epochs={self.options.epochs}",
             *init,
             method_name=learner,
-            data={"labels_per_class": self.options.labels},
+            data={"root": str(self.learnt), "labels_per_class": self.options.labels},
         )
         name = f"{learner}-{start}-{seed}"
         result = fit(config, out=self.work, name=name, resume=True, console=Console(quiet=True))
@@ -197,6 +204,7 @@ def main() -> None:
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--learners", default=",".join(LEARNERS), help="empty for none")
     parser.add_argument("--labels", type=int, default=4, help="per class")
+    parser.add_argument("--learn-images", type=int, help="the first so many for classifiers; default: --images")
     parser.add_argument("--epochs", type=int, default=20, help="of each classifier")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for every pre-training")
