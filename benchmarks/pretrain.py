@@ -18,13 +18,16 @@ from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
+import torch
 import yaml
 from rich.console import Console
+from torch import Tensor
 
 from protocon.claims.results import commit
+from protocon.core.knn import knn_scores
 from protocon.data.registry import DATASETS
 from protocon.data.source_options import SourceOptions
-from protocon.engine.loop.feature_watch import FeatureView, watch_features
+from protocon.engine.loop.feature_watch import FeatureView
 from protocon.engine.run import fit
 from protocon.engine.setup.session import prepare
 from protocon.runs.predict_set import predict_set
@@ -111,19 +114,37 @@ class Bench:
             | {"warnings": [row["kind"] for row in result["warnings"]]}
         )
 
-    def random(self) -> None:
-        """Nearest neighbours in the features of an encoder that nobody trained."""
-        if self.once(kind="pretrain", method="random"):
+    def neighbours(self, method: str) -> None:
+        """How often the nearest of all training images are of a test image's class, and how much that is above random.
+
+        Args:
+            method: that trained the encoder, or `random` for one that nobody trained.
+        """
+        if self.once(kind="neighbours", method=method):
             return
-        session = prepare(self.config(recipe="pretrain-simclr", method_name="simclr"))
-        view = FeatureView(session.network.eval())
+        right, chance = self._right(method), self._right("random")
+        lead = right.double() - chance.double()
+        row = {
+            "knn_accuracy": float(right.double().mean()),
+            "lead": float(lead.mean()),
+            "interval": float(1.96 * lead.std() / len(lead) ** 0.5),  # paired, over test images
+        }
+        self.add({"kind": "neighbours", "method": method} | row)
 
-        def predict(images: Any) -> Any:
-            return predict_set(
-                view, images, view=session.views.clean, batch_size=512, device=session.network.mean.device
-            )
-
-        self.add({"kind": "pretrain", "method": "random"} | watch_features(session.bundle, predict))
+    def _right(self, method: str) -> Tensor:
+        """Of each test image, whether its nearest neighbours vote for its class."""
+        weights = [] if method == "random" else [f"network.weights={self.work / method / 'model.safetensors'}"]
+        session = prepare(self.config(*weights, recipe="pretrain-simclr", method_name="simclr"))
+        view, device = FeatureView(session.network.eval()), session.network.mean.device
+        train, test = session.bundle.train, session.bundle.test
+        assert test is not None
+        features = [
+            predict_set(view, images, view=session.views.clean, batch_size=512, device=device).logits
+            for images in (test, train)
+        ]
+        labels = torch.from_numpy(train.labels.copy())
+        scores = knn_scores(*features, labels, classes=len(train.class_names))
+        return scores.argmax(1) == torch.from_numpy(test.labels.copy())
 
     def learn(self, learner: str, start: str, seed: int) -> None:
         """One classifier."""
@@ -147,11 +168,15 @@ class Bench:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """Both tables as Markdown."""
-    lines = ["| encoder | nearest neighbours right | epochs | seconds |", "|---|---|---|---|"]
+    lines = ["| encoder | nearest neighbours right | above random | epochs | minutes |", "|---|---|---|---|---|"]
+    trained = {row["method"]: row for row in rows if row["kind"] == "pretrain"}
     for row in rows:
-        if row["kind"] == "pretrain":
+        if row["kind"] == "neighbours":
             right = f"{100 * row['knn_accuracy']:.1f} %"
-            lines.append(f"| {row['method']} | {right} | {row.get('epochs', '–')} | {row.get('seconds', '–')} |")
+            lead = f"{100 * row['lead']:+.1f} ± {100 * row['interval']:.1f}" if row["method"] in trained else "–"
+            run = trained.get(row["method"], {})
+            minutes = f"{run['seconds'] / 60:.0f}" if run else "–"
+            lines.append(f"| {row['method']} | {right} | {lead} | {run.get('epochs', '–')} | {minutes} |")
     cells: dict[tuple[str, str], dict[int, float]] = {}
     for row in rows:
         if row["kind"] == "learn":
@@ -210,10 +235,11 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for every pre-training")
     options = parser.parse_args()
     bench = Bench(options)
-    bench.random()
     methods = [name for name in options.methods.split(",") if name]
     for method in methods:
         bench.pretrain(method)
+    for method in ("random", *methods):
+        bench.neighbours(method)
     for seed in range(options.seeds):
         for learner in [name for name in options.learners.split(",") if name]:
             for start in ("scratch", *methods):
