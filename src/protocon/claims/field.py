@@ -61,12 +61,12 @@ FIELDS = {
         Field(
             "fashion-mnist",
             data="fashion-mnist",
-            about="Fashion-MNIST at 14×14 pixels: 2,000 training and 1,000 test images, drawn once; WRN-10-1",
+            about="Fashion-MNIST at 14×14 pixels: 1,000 training and 1,000 test images, drawn once; WRN-10-1",
             settings=("data.image_size=14", "network.encoder=wrn-10-1", "optim.batch_size=16", *_COMMON),
             seeds=3,
             epochs=30,
-            neighbours=66,
-            train=2000,
+            neighbours=33,
+            train=1000,
             test=1000,
         ),
     )
