@@ -6,6 +6,10 @@ Every finished cell is a line of `results/compare_DATA_cells.csv`; a cell that i
 committed file is all that a later run needs to continue, on this or any other machine, and several processes can work
 on it at a time. `--minutes` stops after the cell that is then being trained. Cells come in an order in which whatever
 is finished can be compared: all methods with one seed and one number of labels before the next.
+
+python -m benchmarks.from_scratch --validation --methods VARIANTS --cells benchmarks/results/ideas_cells.csv
+
+With `--validation` the test images are further images of the training part: for choosing between ideas.
 """
 
 import argparse
@@ -167,6 +171,7 @@ def describe(field: Field, file: Path) -> None:
     about = {
         "data": field.name,
         "about": field.about,
+        "validation": field.validation,
         "epochs": field.epochs,
         "settings": [*field.settings, *SETTINGS],
         "command": "python -m benchmarks.from_scratch " + " ".join(sys.argv[1:]),
@@ -178,6 +183,7 @@ def main() -> None:
     """Train what is missing of the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", default="fashion-mnist")
+    parser.add_argument("--validation", action="store_true")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--labels", default="4,2,8")
     parser.add_argument("--seeds", default="0,1,2,3,4")
@@ -186,7 +192,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    field = field_named(asked.data)
+    field = field_named(asked.data, validation=asked.validation)
     file = asked.cells or HERE / "results" / f"compare_{asked.data.replace('-', '_')}_cells.csv"
     out = asked.out or Path("runs") / f"from-scratch-{asked.data}"
     cells = plan(asked.methods.split(","), numbers_in(asked.labels), numbers_in(asked.seeds))

@@ -83,7 +83,8 @@ def test_protocon_has_the_same_bits_whenever_it_is_stopped(tmp_path: Path, monke
         *((method, ("mu=2",)) for method in METHODS if method not in PLAIN),
         *((method, ()) for method in TOYS),
         # State that only options have.
-        ("protocon", ("center=true", "heads=2", "method.alignment=mean")),
+        ("protocon", ("center=true", "heads=2", "method.alignment=mean", "thresholds=flexible")),
+        ("protocon", ("thresholds=adaptive", "confidence=relative", "class_prior=running")),
         ("fixmatch-da", ("alignment_momentum=0.9",)),
         ("fixmatch-da", ("method.alignment=dual",)),
         ("comatch", ("queue_size=100",)),  # wraps round before the checkpoint and after it

@@ -33,6 +33,8 @@ class Field:
     train: int | None = None
     """Images that are drawn from the training part; None for all."""
     test: int | None = None
+    validation: bool = False
+    """Test on further images of the training part: for choices, which must not see the test images."""
     root: Path | None = None
 
     @property
@@ -82,6 +84,11 @@ def field_named(name: str, **changes: Any) -> Field:
 
 def drawn(bundle: DataBundle, field: Field) -> DataBundle:
     """The part of the data that the field uses, the same for all seeds."""
+    if field.validation:
+        if field.train is None or field.test is None or field.train + field.test > len(bundle.train):
+            raise ConfigError(f"{field.name} does not say which of its training images are kept for validation")
+        kept, held = np.split(permutation(len(bundle.train), _SUBSET, 0)[: field.train + field.test], [field.train])
+        return replace(bundle, train=bundle.train.subset(np.sort(kept)), test=bundle.train.subset(np.sort(held)))
     test = None if bundle.test is None else _some(bundle.test, field.test, 1)
     return replace(bundle, train=_some(bundle.train, field.train, 0), test=test)
 

@@ -76,3 +76,16 @@ def refine(aligned: Tensor, cluster: Tensor, alpha: float) -> Tensor:
         alpha: weight of the classifier.
     """
     return alpha * aligned + (1.0 - alpha) * cluster
+
+
+def ceiling(cluster: Tensor, alpha: float) -> Tensor:
+    """The largest confidence that a refined label can have in its cluster, (B,): α + (1 − α) · max z.
+
+    Even a classifier that is certain cannot make the mixture of Eq. 9 surer than this. With α = 0.8 and τ = 0.95 no
+    member of a cluster whose label is less than 75 % pure ever counts as reliable.
+
+    Args:
+        cluster: z of each sample's cluster, (B, C).
+        alpha: weight of the classifier.
+    """
+    return alpha + (1.0 - alpha) * cluster.max(dim=-1).values

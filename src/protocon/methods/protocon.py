@@ -21,8 +21,9 @@ from protocon.core.losses import (
     unlabelled_loss,
 )
 from protocon.core.prototypes import ClassPrototypes
-from protocon.core.refine import cluster_labels, refine
+from protocon.core.refine import ceiling, cluster_labels, refine
 from protocon.core.retention import RetentionThreshold
+from protocon.core.thresholds import FlexibleThresholds, SelfAdaptiveThresholds
 from protocon.methods.aligning import build_alignment, estimate_prior
 from protocon.methods.base import Forward, Method, MethodConfig, Problem, Samples
 from protocon.methods.protocon_config import ProtoConConfig, ResolvedProtoCon, cluster_sizes
@@ -36,6 +37,8 @@ class _Opinions:
     probs: Tensor
     refined: Tensor
     cluster: Tensor
+    judged: Tensor
+    """The refined label as thresholds see it: as it is, or relative to the largest confidence that it can have."""
     label: Tensor
     confidence: Tensor
     reliable: Tensor
@@ -69,6 +72,7 @@ class ProtoCon(Method):
         self.prototypes = ClassPrototypes(problem.classes, problem.projection_dim)
         self.alignment = build_alignment(config, problem, kind="dual" if config.alignment == "dual" else "mean")
         self.threshold = RetentionThreshold(config.threshold, retention=config.min_retention)
+        self.class_thresholds = _class_thresholds(config, problem)
         uniform = torch.full((config.heads, sizes.clusters, problem.classes), 1.0 / problem.classes)
         self.register_buffer("cluster_table", uniform)
         self.register_buffer("center", torch.zeros(problem.projection_dim))
@@ -123,17 +127,27 @@ class ProtoCon(Method):
         cluster = self._cluster_opinion(assigned.index)
         aligned = self._align(probs)
         refined = refine(aligned, cluster.to(aligned.dtype), self.config.alpha)
-        confidence, label = refined.max(-1)
+        judged = refined
+        if self.config.confidence == "relative":
+            judged = refined / ceiling(cluster.to(aligned.dtype), self.config.alpha)[:, None]
+        confidence, label = judged.max(-1)
         return _Opinions(
             probs=probs,
             refined=refined,
             cluster=cluster,
+            judged=judged,
             label=label,
             confidence=confidence,
-            reliable=self.threshold.reliable(confidence),
+            reliable=self._reliable(confidence, label),
             assignment=assigned.index,
             similarity=assigned.similarity,
         )
+
+    def _reliable(self, confidence: Tensor, label: Tensor) -> Tensor:
+        """Which labels are learnt from as they are: those that reach the threshold, or that of their class."""
+        if self.class_thresholds is None:
+            return self.threshold.reliable(confidence)
+        return confidence >= self.class_thresholds()[label]
 
     def _align(self, probs: Tensor) -> Tensor:
         """DA(p^w) of Eq. 9."""
@@ -194,6 +208,7 @@ class ProtoCon(Method):
             "cluster": seen.cluster.argmax(-1),
             "refined": seen.label,
             "confidence": seen.confidence,
+            **({"judged": seen.judged} if self.config.thresholds == "adaptive" else {}),
             "reliable": seen.reliable,
             "assignment": seen.assignment,
             "similarity": seen.similarity,
@@ -215,6 +230,10 @@ class ProtoCon(Method):
         self.prototypes.add(rows["labelled_embeddings"], rows["labelled_targets"])
         self.alignment.update(rows["probs"])
         self.threshold.update(rows["confidence"])
+        if isinstance(self.class_thresholds, FlexibleThresholds):
+            self.class_thresholds.update(rows["index"], label=rows["refined"], confidence=rows["confidence"])
+        elif self.class_thresholds is not None:
+            self.class_thresholds.update(rows["judged"])
         if self.config.center:
             self.center.lerp_(rows["embeddings"].mean(0), 1.0 - self.config.center_momentum)
 
@@ -240,7 +259,15 @@ class ProtoCon(Method):
             "largest_dual": float(self.kmeans.duals.max()),
             "prototype_similarity": self.prototypes.similarity(),
             **self.threshold.end_epoch(),
+            **self._threshold_range(),
         }
+
+    def _threshold_range(self) -> dict[str, float]:
+        """Lowest and highest threshold of a class, where each has its own."""
+        if self.class_thresholds is None:
+            return {}
+        thresholds = self.class_thresholds()
+        return {"lowest_threshold": float(thresholds.min()), "highest_threshold": float(thresholds.max())}
 
     def remark(self) -> str | None:
         """Whether the threshold left τ, or came back."""
@@ -287,3 +314,12 @@ class ProtoCon(Method):
             "bank_bytes": self.bank.bytes(),
             "cluster_table_bytes": self.cluster_table.numel() * self.cluster_table.element_size(),
         }
+
+
+def _class_thresholds(config: ResolvedProtoCon, problem: Problem) -> FlexibleThresholds | SelfAdaptiveThresholds | None:
+    """A threshold per class, where that is asked for."""
+    if config.thresholds == "flexible":
+        return FlexibleThresholds(problem.unlabelled, classes=problem.classes, threshold=config.threshold)
+    if config.thresholds == "adaptive":
+        return SelfAdaptiveThresholds(problem.classes, momentum=config.threshold_momentum)
+    return None

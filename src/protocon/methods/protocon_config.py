@@ -61,6 +61,15 @@ class ProtoConConfig(AlignmentSettings, PseudoLabelConfig):
     min_retention: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = "auto"
     """Smallest share of the unlabelled images that counts as reliable: the threshold is lowered for an epoch where
     fewer reached it in the last. 0 keeps it fixed, as the paper does; auto is 0 except on a frozen encoder."""
+    thresholds: Literal["fixed", "flexible", "adaptive"] = "fixed"
+    """τ for all classes (the paper); or a threshold per class on the refined label: FlexMatch's, which is lower for
+    classes with few confident labels, with τ as the largest; or FreeMatch's, the mean confidence, lower for classes
+    that are predicted less, without τ."""
+    threshold_momentum: float = Field(default=0.99, ge=0, lt=1)
+    """Of the running means of adaptive thresholds."""
+    confidence: Literal["refined", "relative"] = "refined"
+    """What the threshold is compared with: the refined label's largest entry (the paper), or that divided by the
+    largest that it can be in its cluster, α + (1 − α) · max z."""
     history_fraction: float = Field(default=1.0, gt=0, le=1)
     """Share of each cluster's members that make its label (the paper's history ablation)."""
     alignment: Literal["auto", "mean", "dual", "none"] = "auto"
@@ -72,6 +81,13 @@ class ProtoConConfig(AlignmentSettings, PseudoLabelConfig):
         """Alignment, retention, n and λ."""
         frozen, count = "frozen encoder", f"{facts.unlabelled} unlabelled images"
         config = self.with_prior(facts, reasons)
+        if config.thresholds != "fixed":
+            if config.min_retention not in ("auto", 0):
+                raise ConfigError(
+                    f"thresholds={config.thresholds} came with min_retention={config.min_retention:g}, which lowers a "
+                    "threshold that all classes share; set one of the two"
+                )
+            config = config.choose(reasons, "min_retention", 0.0, f"thresholds are {config.thresholds}")
         usual = usual_neighbours(facts.unlabelled, facts.classes)
         if facts.frozen:
             config = config.choose(reasons, "min_retention", FROZEN_RETENTION, frozen)
