@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from protocon.base.duration import show_duration
-from protocon.engine.planning.preview import activation_bytes
+from protocon.engine.planning.preview import activation_bytes, images_per_step
 from protocon.methods import METHODS
 from protocon.methods.base import Problem
 from protocon.networks.encoders import build_encoder
@@ -60,11 +60,11 @@ def estimate(config: RunConfig, size: DatasetSize, labels: int) -> Estimate:
     targets = torch.arange(labels) % size.classes
     problem = Problem(size.classes, unlabelled, targets, projection_dim=network.projection_dim)
     method = METHODS[settled.method_name](settled.method, problem)
-    batch = settled.optim.batch_size * (1 + settled.optim.mu)
+    batch = images_per_step(method, settled.optim, side=size.side, classes=size.classes)
     weights = sum(parameter.numel() * 4 for parameter in model.parameters())
     state = sum(buffer.numel() * buffer.element_size() for buffer in method.buffers())
     images = 0 if settled.data.storage == "stream" else size.train * 3 * size.side**2
-    memory = 4 * weights + state + images + batch * activation_bytes(model, shape)
+    memory = 4 * weights + state + images + int(batch * activation_bytes(model, shape))
     steps = resolved.total_epochs * resolved.steps_per_epoch
     seconds = steps * _PASSES * batch * _seconds_per_image(model, shape, device)
     return Estimate(resolved, device, steps, seconds, memory)

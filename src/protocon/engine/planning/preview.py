@@ -16,8 +16,10 @@ from protocon.engine.setup.encode import FeatureInputs, outline
 from protocon.engine.setup.fabric import build_fabric
 from protocon.engine.setup.inputs import Inputs
 from protocon.engine.setup.session import Session, build, settle
+from protocon.methods.base import Method
 from protocon.runs.run_data import load_data
 from protocon.settings.config import RunConfig, to_yaml
+from protocon.settings.resolved_config import ResolvedOptim
 
 _FEATURE_LIBRARIES = 300 * 2**20
 """onnxruntime, a few batches in the encoder, matplotlib: as measured."""
@@ -52,7 +54,7 @@ def _time(session: Session) -> str:
     if session.config.network.frozen:
         return "not known before the features of the frozen encoder are there"
     config, resolved = session.config, session.resolved
-    batch = images_per_step(session)
+    batch = _images_of(session)
     images = torch.zeros(_TRIED_IMAGES, *session.input_shape)
     taken = []
     with torch.no_grad():
@@ -76,7 +78,7 @@ def _plan(session: Session) -> dict[str, Any]:
     state = sum(b.numel() * b.element_size() for b in session.method.buffers())
     train = session.bundle.train
     stored = train.nbytes if train.in_memory else 0
-    activations = int(activation_bytes(session.network, session.input_shape) * images_per_step(session))
+    activations = int(activation_bytes(session.network, session.input_shape) * _images_of(session))
     copies = len(session.method.copies()) + 4 * (len(session.method.build_networks(copy.deepcopy(session.network))) - 1)
     libraries = max(0.0, (peak_memory_mib() or 0.0) * 2**20 - stored)
     memory = {
@@ -106,20 +108,32 @@ def _plan(session: Session) -> dict[str, Any]:
     }
 
 
-def images_per_step(session: Session) -> float:
-    """Images of full size that a step sends through the network: labelled and unlabelled, crops by their area."""
-    method, optim = session.method, session.config.optim
-    labelled = int(optim.batch_size)
+def images_per_step(method: Method, optim: ResolvedOptim, *, side: int, classes: int) -> float:
+    """Images of full size that a step learns from: labelled ones, views of unlabelled ones, crops by their area.
+
+    Weak views, of which nothing is kept for a backward pass, do not count, unless there is no other view.
+
+    Args:
+        method: says which views it needs.
+        optim: batch sizes.
+        side: of the images.
+        classes: C, for support sets.
+    """
+    labelled, unlabelled = optim.batch_size, optim.batch_size * optim.mu
     if not method.crops:
-        return labelled * (1 + optim.mu)
-    side = session.input_shape[-1]
+        return labelled + method.uses_unlabelled * max(method.strong_views, int(method.weak_view)) * unlabelled
     views = sum(crops.count * (crops.side(side) / side) ** 2 for crops in method.crops)
     support = method.support()
     rows = 0
     if support is not None:
-        classes = len(session.bundle.train.class_names) if support.classes is None else support.classes
-        rows = support.per_class * support.views * classes
-    return labelled * optim.mu * (views + method.weak_view) + method.uses_labels * labelled + rows
+        rows = support.per_class * support.views * (classes if support.classes is None else support.classes)
+    return unlabelled * (views + method.weak_view) + method.uses_labels * labelled + rows
+
+
+def _images_of(session: Session) -> float:
+    """The same for a run."""
+    side, classes = session.input_shape[-1], len(session.bundle.train.class_names)
+    return images_per_step(session.method, session.config.optim, side=side, classes=classes)
 
 
 def _feature_memory(inputs: Inputs) -> dict[str, int]:
