@@ -138,12 +138,13 @@ def mini_imagenet(root: Path) -> list[str]:
 
 
 def domainnet(root: Path) -> list[str]:
-    for part, count, first in (("train", TRAIN, 0), ("test", TEST, 50)):
-        lines = []
-        for label, name in enumerate(("apple", "zebra")):
-            save_class(root / "sketch" / name, label, count, first=first)
-            lines += [f"sketch/{name}/{first + i:03}.png {label}" for i in range(count)]
-        (root / f"sketch_{part}.txt").write_text("\n".join(lines))
+    for domain in ("clipart", "sketch"):
+        for part, count, first in (("train", TRAIN, 0), ("test", TEST, 50)):
+            lines = []
+            for label, name in enumerate(("apple", "zebra")):
+                save_class(root / domain / name, label, count, first=first)
+                lines += [f"{domain}/{name}/{first + i:03}.png {label}" for i in range(count)]
+            (root / f"{domain}_{part}.txt").write_text("\n".join(lines))
     return ["data.domain=sketch", "data.labels_per_class=2"]
 
 

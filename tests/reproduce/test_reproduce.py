@@ -2,6 +2,7 @@
 
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,60 +13,57 @@ from protocon.paper.paper_cells import paper_cells
 from protocon.reproduce.availability import missing_part
 from protocon.reproduce.progress_table import Measured
 from protocon.reproduce.reproduce_run import Reproduction
-from tests.engine.layouts import LAYOUTS
 from tests.engine.zygote import Zygote
+from tests.reproduce.small_cells import changes, small_reproduction
+from tests.test_docs_examples import ROOT
 
-QUICK = ("report=false", "tensorboard=false", "batch_size=16", "mu=7", "epochs=auto", "total_steps=2")
-SMALL = ("network.encoder=wrn-10-1",)
-"""A WRN-28-8, and a ResNet-50 at 224 pixels, would take minutes for two steps; CIFAR-10's WRN-28-2 is the recipe's."""
-OURS = ("method.neighbours=5",)
-"""The paper's n = 250 needs more images than these sets have."""
-CASES = {
-    "table1/cifar10-40/protocon": OURS,
-    "table1/cifar100-200/comatch": SMALL,
-    "table1/mini-imagenet-400/simmatch": (*SMALL, "data.image_size=16"),
-    "table2/sketch-690/debiaspl": (*SMALL, "data.image_size=16"),
-    "table3/imagenet-1/protocon-eman": (*SMALL, *OURS, "data.image_size=16", "data.workers=1"),
-    "moderate/mini-imagenet-2500/fixmatch": (*SMALL, "data.image_size=16", "data.labels_per_class=4"),
-    "ablations/cifar10-80/no-lc-lp": (*SMALL, *OURS),
-}
-"""One cell of each table and data set, and what is changed for small data."""
-
-
-def reproduction(cell: str, folder: Path, *changes: str, seeds: int = 1) -> Reproduction:
-    table, column, row = cell.split("/")
-    data = paper_cells()[cell].setting.parent.removeprefix("paper-")
-    root = folder / "data"
-    if not root.exists():
-        root.mkdir(parents=True)
-        LAYOUTS[data][1](root)
-    return Reproduction(
-        table, folder / "out", cells=[f"{column}/{row}"], roots={data: root}, seeds=seeds, overrides=[*QUICK, *changes]
-    )
+CASES = (
+    "table1/cifar10-40/protocon",
+    "table1/cifar100-200/comatch",
+    "table1/mini-imagenet-400/simmatch",
+    "table2/sketch-690/debiaspl",
+    "table3/imagenet-1/protocon-eman",
+    "table3/imagenet-10/paws",
+    "table3/imagenet-0.2/mpl",
+    "table3/imagenet-1/simclr",
+    "moderate/mini-imagenet-2500/fixmatch",
+    "ablations/cifar10-80/no-lc-lp",
+)
+"""A cell of each table and data set, and of each method that is alone in its kind."""
+EVERY = ROOT / "benchmarks" / "results" / "every_cell.json"
 
 
-@pytest.mark.parametrize("cell", CASES)
-def test_a_recipe_runs_two_steps_on_data_of_its_layout(
-    cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wanted = reproduction(cell, tmp_path, *CASES[cell])
-    if paper_cells()[cell].method.weights is not None:  # what is tested is the recipe, not the pre-training
-        monkeypatch.setattr(Reproduction, "_hindrance", lambda _self, _cell: None)
-    (found,) = wanted.run(Console(quiet=True))
+@pytest.mark.parametrize("name", CASES)
+def test_a_recipe_runs_two_steps_on_data_of_its_layout(name: str, tmp_path: Path) -> None:
+    cell = paper_cells()[name]
+    (found,) = small_reproduction(name, tmp_path / "data", tmp_path / "out").run(Console(quiet=True))
     assert found.state == "finished"
-    run = tmp_path / "out" / "cells" / f"{paper_cells()[cell].column}-{paper_cells()[cell].row}-seed0"
+    run = tmp_path / "out" / "cells" / f"{cell.column}-{cell.row}-seed0"
     result = json.loads((run / "result.json").read_text())
     assert result["steps"] == 2
-    assert result["method"] == paper_cells()[cell].method.method
+    assert result["method"] == cell.method.method
     text = (tmp_path / "out" / "table.md").read_text()
     assert "Not the paper's recipes" in text
-    assert f"| {cell} |" in text
+    assert f"| {name} |" in text
+
+
+def test_every_cell_has_run_two_steps_with_its_recipe_of_today() -> None:
+    """The runs are those of `python -m benchmarks.every_cell`; a cell whose small form changes is to be run again."""
+    found = json.loads(EVERY.read_text(encoding="utf-8"))
+    assert list(found) == list(paper_cells())
+    for name, run in found.items():
+        cell = paper_cells()[name]
+        assert (run["state"], run["steps"], run["finite"]) == ("finished", 2, True), name
+        assert run["method"] == cell.method.method, name
+        assert run["losses"], name
+        assert run["changes"] == changes(cell), name
 
 
 def reproduce_small(folder: Path) -> bytes:
     """A cell with two seeds, as a process of its own can be asked to do it; the table that it leaves."""
-    changes = (*SMALL, *OURS, "data.image_size=8", "total_steps=8")
-    reproduction("table1/cifar10-20/protocon", folder, *changes, seeds=2).run(Console(quiet=True))
+    small = small_reproduction("table1/cifar10-20/protocon", folder / "data", folder / "out")
+    more = [*small.overrides, "data.image_size=8", "total_steps=8"]
+    replace(small, seeds=2, overrides=more).run(Console(quiet=True))
     return (folder / "out" / "table.json").read_bytes()
 
 
