@@ -1,6 +1,7 @@
 """`data check` and `train` on a folder of one's own, with everything in it that such folders have."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +104,25 @@ def test_check_is_readable(protocon: Shell, hostile: Path) -> None:
         assert one_line(text) in done.out
     assert "same bytes" in done.out
     assert "optim.epochs" not in done.out  # settings are for those who ask
+    command = shlex.join(["protocon", "train", str(hostile), "--labels", str(hostile / "labels.csv"), *QUICK])
+    assert done.out.endswith(f"training is possible:\n  {command}\n")
+    for heading in ("labels known", "test images"):  # the same as `labelled`, and nothing but zeros
+        assert heading not in done.out
     asked = protocon("data", "check", str(hostile), "--verbose", *QUICK)
     assert "optim.epochs" in asked.out
+    assert asked.out.endswith(f"{shlex.join(['protocon', 'train', str(hostile), *QUICK])}\n")
+
+
+def test_check_of_photos_alike_says_their_size_in_a_line(protocon: Shell, tmp_path: Path) -> None:
+    for label, name in enumerate(("red", "blue")):
+        save_class(tmp_path / "train" / name, label, 4)
+        save_class(tmp_path / "test" / name, label, 2)
+    done = protocon("data", "check", str(tmp_path), "--labels-per-class", "2", *QUICK)
+    assert done.code == 0, done.err
+    assert "all images are 16 × 16 pixels\n12 PNG\n" in done.out
+    assert "4 labelled, 4 unlabelled, 4 test images" in done.out
+    for heading in ("labels known", "test images"):
+        assert heading in done.out.partition("4 labelled")[0]
 
 
 def test_train_goes_on_and_says_the_same(protocon: Shell, hostile: Path, tmp_path: Path) -> None:

@@ -222,6 +222,27 @@ def test_a_second_process_is_kept_out_at_every_stage(
     assert_same_run(whole, tmp_path / "run")
 
 
+def test_a_cache_that_cannot_be_written_leaves_no_run_folder_behind(
+    run: Run, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    in_the_way = tmp_path / "cache"
+    in_the_way.write_text("a file where the cache's folder should be")
+    for _ in range(2):
+        assert run(tmp_path) == 1
+        assert "run.cache=FOLDER" in capsys.readouterr().err
+        assert list(tmp_path.iterdir()) == [in_the_way]
+    in_the_way.unlink()
+    with monkeypatch.context() as patch:
+        interrupt(patch, "training")
+        run(tmp_path)
+    shutil.rmtree(tmp_path / "cache")
+    in_the_way.write_text("again")
+    assert run(tmp_path, *AGAIN) == 1  # a run that had begun stays
+    in_the_way.unlink()
+    assert not run(tmp_path, *AGAIN)
+    assert_same_run(whole, tmp_path / "run")
+
+
 def test_weights_are_recorded_by_package_and_digest_so_that_a_run_can_be_moved(
     run: Run, place: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from sklearn.datasets import load_digits
 from protocon import export_run, load_run
 from protocon.errors import ConfigError, RunError
 from protocon.export import verify
-from protocon.export.formats import FORMATS, to_safetensors, torchscript_without_warnings
+from protocon.export.formats import FORMATS, to_onnx, to_safetensors, torchscript_without_warnings
 from protocon.networks.encoders import build_encoder
 from protocon.networks.network import Network
 from protocon.runs.trained import TrainedRun
@@ -102,6 +103,23 @@ def test_onnx_metadata_says_how_to_use_it(digits_onnx: dict[str, Any]) -> None:
     assert (given.name, given.type, given.shape[1:]) == ("images", "tensor(uint8)", [1, 8, 8])
     assert isinstance(given.shape[0], str)  # any number
     assert (taken.name, taken.shape[1]) == ("probabilities", 10)
+
+
+def test_what_the_exporter_says_of_itself_is_not_heard(
+    digits_run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = logging.getLogger("onnxscript.optimizer._constant_folding")
+    export = torch.onnx.export
+
+    def talking(*given: Any, **options: Any) -> Any:
+        log.warning("Skipping constant folding for op Split with multiple outputs.")
+        return export(*given, **options)
+
+    monkeypatch.setattr(torch.onnx, "export", talking)
+    to_onnx(load_run(digits_run))
+    assert not [record for record in caplog.records if record.name.startswith("onnxscript")]
+    log.warning("once more")
+    assert caplog.messages[-1] == "once more"  # afterwards it may speak again
 
 
 def test_torchscript_agrees_and_carries_metadata(digits_run: Path, tmp_path: Path) -> None:

@@ -80,6 +80,9 @@ def test_the_command_hands_out_a_table_and_takes_it_back(
     page = (run / "audit.html").read_text()
     assert all(name in page for name in first.json["images"])
     assert "0.9" not in page.partition("</style>")[2]  # nothing of what the model thinks
+    (run / "audit.csv").unlink()
+    said = run_command(monkeypatch, capsys, "audit", str(run)).out
+    assert said.endswith(f"\n  {first.json['next']}\n")  # on a line of its own, to be copied
     with (run / "audit.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["file"] for row in rows] == first.json["images"]

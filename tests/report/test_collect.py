@@ -258,6 +258,20 @@ def test_labels_that_are_alone_in_their_class_are_not_said_to_be_held_out(tmp_pa
     cards = {card.name: card.note for card in found.cards}
     assert "too few held-out labels have a sure prediction to accept any" in cards["labels accepted"]
     assert "agreement" not in cards  # beside held-out labels it would be taken for accuracy
+    assert found.advice == MORE
+    assert f"protocon audit {run}" in found.caution
+    (run / "result.json").write_text(json.dumps(content | {"cross_check": checked | {"conclusive": True}}))
+    assert not headline(read_record(run), read_labels(run / "labels.csv")).advice
+
+
+def test_the_last_lines_end_in_paths_that_can_be_copied(tmp_path: Path) -> None:
+    result = {"run": str(tmp_path), "triage": {"accepted": 3, "review": 1}}
+    assert outcome_lines(result)[-1] == f"The labels are in {tmp_path / 'labels.csv'}"
+    (tmp_path / "report.html").touch()
+    assert outcome_lines(result)[-2:] == [
+        f"Open {tmp_path / 'report.html'}",
+        f"The labels are in {tmp_path / 'labels.csv'}",
+    ]
 
 
 def test_the_result_of_an_earlier_version_says_the_same(tmp_path: Path) -> None:

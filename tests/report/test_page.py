@@ -1,6 +1,7 @@
 """The page as text: what it says, what it escapes, how large it is, and that it needs nothing else."""
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -240,6 +241,20 @@ def test_the_page_leads_with_labels_that_look_wrong_then_images_then_classes(tmp
     fold = page.index('<details class="fold"')
     assert page.index("Data and settings", page.index("<main>")) > fold
     assert not re.search(r'<details class="fold"[^>]* open', page)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_commands_that_come_next_can_be_copied_whole(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "my run", NAMES, some_labels())
+    write_json(run / "data.json", {"data": "folder", "root": "my photos"})
+    commands = [
+        f"protocon train 'my photos' --labels '{run}/labels.csv'",
+        f"protocon export '{run}' --format folders --out sorted",
+    ]
+    page = build_page([run])
+    assert [unescape(line) for line in re.findall(r'<pre class="command">(.*?)</pre>', page)] == commands
+    write_json(run / "data.json", {"data": "arrays", "root": "photos.npz"})
+    assert '<pre class="command">' not in build_page([run])
 
 
 def test_an_image_to_look_at_shows_only_opinions_that_differ(tmp_path: Path) -> None:

@@ -69,8 +69,9 @@ def _hand_out(run: Path, drawn: "Drawn", *, seed: int, count: int, as_json: bool
 
     def show(console: Console) -> None:
         for line in (
-            f"{len(drawn.names)} images are drawn at random. Open {run / layout.AUDIT_PAGE} to see them.",
-            f"Write the class of each into {run / layout.AUDIT_SHEET}, then run: {command}",
+            f"{len(drawn.names)} images are drawn at random. To see them, open {run / layout.AUDIT_PAGE}",
+            f"Write the class of each into {run / layout.AUDIT_SHEET}",
+            f"Then:\n  {command}",
         ):
             say(console, line)
 

@@ -1,5 +1,7 @@
 """`protocon data`: what there is to learn from, looked at before training."""
 
+import shlex
+import sys
 from typing import Any
 
 import typer
@@ -62,17 +64,17 @@ def show(content: dict[str, Any], screen: Console, *, verbose: bool) -> None:
     if "files" in content:
         say(screen, "{found:,} files: {used:,} used, {skipped:,} skipped".format(**content["files"]))
     _table(screen, "Skipped files", ("file", "why"), [(s["file"], s["reason"]) for s in content.get("skipped", [])])
-    classes = [(c["name"], c["labelled"], c["known"], c["test"]) for c in content.get("classes", [])]
-    _table(screen, "Classes", ("class", "labelled", "labels known", "test images"), classes)
+    _show_classes(content.get("classes", []), screen)
     if "counts" in content:
-        counts = "{labelled:,} labelled, {unlabelled:,} unlabelled, {test:,} test images"
+        counts = "{labelled:,} labelled, {unlabelled:,} unlabelled"
+        counts += ", {test:,} test images" if content["counts"]["test"] else ""
         say(screen, counts.format(**content["counts"]))
     _show_images(content.get("images") or {}, screen)
     rows = [(d["kind"], "\v".join(_copy(c) for c in d["copies"][:_SHOWN])) for d in content.get("duplicates", [])]
     _table(screen, "Duplicates", ("how", "files"), rows)
     if "training" in content and not verbose:
-        memory = content["training"]["memory"]["total"]
-        say(screen, f"training takes about {memory} of memory; --verbose lists its settings")
+        memory = float(content["training"]["memory"]["total"].split()[0])
+        say(screen, f"training takes about {memory:,.0f} MiB of memory; --verbose lists its settings")
     elif "training" in content:
         training = content["training"]
         sizes = {key: training["sizes"][key] for key in ("epochs", "steps_per_epoch", "steps", "parameters")}
@@ -88,7 +90,29 @@ def show(content: dict[str, Any], screen: Console, *, verbose: bool) -> None:
         say(screen, f"warning: and {len(warnings) - _SHOWN_WARNINGS:,} more (--json lists all)")
     for line in content["errors"]:
         say(screen, f"error: {line}")
-    say(screen, "training is possible" if content["ok"] else "training is not possible")
+    if not content["ok"]:
+        say(screen, "training is not possible")
+        return
+    command = _train_command(sys.argv)
+    say(screen, f"training is possible:\n  {command}" if command else "training is possible")
+
+
+def _train_command(argv: list[str]) -> str:
+    """The command that trains with the options that were checked; empty where this is no command line."""
+    if argv[1:3] != ["data", "check"]:
+        return ""
+    return shlex.join(["protocon", "train", *(word for word in argv[3:] if word not in ("--verbose", "--debug"))])
+
+
+def _show_classes(classes: list[dict[str, Any]], screen: Console) -> None:
+    """Labels by class; columns that would say the same twice, or only zeros, are left out."""
+    columns = [("labelled", "labelled")]
+    if any(row["known"] != row["labelled"] for row in classes):
+        columns.append(("known", "labels known"))
+    if any(row["test"] for row in classes):
+        columns.append(("test", "test images"))
+    rows = [(row["name"], *(row[key] for key, _ in columns)) for row in classes]
+    _table(screen, "Classes", ("class", *(heading for _, heading in columns)), rows)
 
 
 def _copy(copy: dict[str, Any]) -> str:
@@ -98,10 +122,15 @@ def _copy(copy: dict[str, Any]) -> str:
 def _show_images(images: dict[str, Any], screen: Console) -> None:
     if not images:
         return
-    ranks = list(images["sizes"]["width"])
-    rows = [(what, *values.values()) for what, values in images["sizes"].items()]
-    _table(screen, "Image sizes in pixels", ("", *ranks), rows)
-    counts = {**images["formats"], **{f"mode {mode}": count for mode, count in images["modes"].items()}}
+    width, height = images["sizes"]["width"], images["sizes"]["height"]
+    if width["least"] == width["most"] and height["least"] == height["most"]:
+        say(screen, f"all images are {width['least']:,} × {height['least']:,} pixels")
+    else:
+        rows = [(what, *values.values()) for what, values in images["sizes"].items()]
+        _table(screen, "Image sizes in pixels", ("", *width), rows)
+    counts = dict(images["formats"])
+    if set(images["modes"]) != {"RGB"}:  # colours in eight bits, as nearly all photographs
+        counts |= {f"mode {mode}": count for mode, count in images["modes"].items()}
     screen.print(", ".join(f"{count:,} {kind}" for kind, count in counts.items()), markup=False, highlight=False)
 
 

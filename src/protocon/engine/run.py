@@ -28,7 +28,7 @@ from protocon.engine.setup.mirrors import ask_about_mirrors
 from protocon.engine.setup.resume_rules import Continued, carry_on
 from protocon.engine.setup.session import build, settle
 from protocon.engine.setup.settled import Settled
-from protocon.errors import ConfigError
+from protocon.errors import ConfigError, DataError
 from protocon.methods import METHODS
 from protocon.runs import layout
 from protocon.runs import run_folder as runfolder
@@ -131,10 +131,12 @@ def fit(
     with distributed.reporting_lost_processes(), _held(folder, begun, settled, say):
         if distributed.rank() == 0 and not folder.data_file.is_file():
             keep_record(folder, settled)
-        return _train(config, settled, fabric, folder, console)
+        return _train(config, settled, fabric, folder, console, new=begun is None)
 
 
-def _train(config: RunConfig, settled: Settled, fabric: Fabric, folder: RunFolder, console: Console) -> dict[str, Any]:
+def _train(
+    config: RunConfig, settled: Settled, fabric: Fabric, folder: RunFolder, console: Console, *, new: bool
+) -> dict[str, Any]:
     """Features, training, labels, report: each stage leaves on the disk what the next one needs to be resumed."""
     with StopSignals() as signals:
         stop = partial(
@@ -146,12 +148,13 @@ def _train(config: RunConfig, settled: Settled, fabric: Fabric, folder: RunFolde
         )
         begun = distributed.largest(int(any(folder.checkpoints.glob("*"))), fabric.device)
         encoder = None
-        if not begun:  # views of a run whose training has begun stay as they are
-            answer = ask_about_mirrors(config, settled, console, fabric.device, after_chunk=stop)
-            settled, encoder = answer.settled, answer.encoder
-            if answer.reason and distributed.rank() == 0:
-                keep_answer(folder, settled, answer)
-        inputs = encode(settled, console, fabric.device, encoder=encoder, after_chunk=stop)
+        with _only_with_features(folder, new=new):
+            if not begun:  # views of a run whose training has begun stay as they are
+                answer = ask_about_mirrors(config, settled, console, fabric.device, after_chunk=stop)
+                settled, encoder = answer.settled, answer.encoder
+                if answer.reason and distributed.rank() == 0:
+                    keep_answer(folder, settled, answer)
+            inputs = encode(settled, console, fabric.device, encoder=encoder, after_chunk=stop)
         trainer, result = train_run(build(settled, inputs), fabric, folder, console, signals)
         result |= label_run(trainer, folder, console, signals)
     if distributed.rank() == 0:
@@ -224,6 +227,20 @@ def _tidy(begun: Continued, console: Console, say: Callable[[str], None]) -> Non
         if begun.asked.run.report and not folder.report_file.is_file():
             say("but it has no report yet; drawing it")
             draw_report(folder, _settle(begun.asked, begun, console).bundle.train, console)
+
+
+@contextmanager
+def _only_with_features(folder: RunFolder, *, new: bool) -> Iterator[None]:
+    """Without features nothing is learnt: a new folder goes again, or each try with such a cache would leave one more.
+
+    A run that was stopped by a signal keeps its folder: its message says how to resume it.
+    """
+    try:
+        yield
+    except (ConfigError, DataError):
+        if new and distributed.rank() == 0:
+            folder.remove()
+        raise
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,8 +36,7 @@ def to_onnx(run: TrainedRun) -> bytes:
     if missing:
         raise ConfigError(f"ONNX needs {' and '.join(missing)}; install them with pip install 'protocon[export]'")
     name = INPUT if len(run.shape) == 3 else FEATURES
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter's own, about its own parts
+    with quiet_exporter():
         program = torch.onnx.export(
             Portable(run),
             (example_inputs(run, 2),),
@@ -52,6 +52,20 @@ def to_onnx(run: TrainedRun) -> bytes:
     program.model.producer_name = "protocon"
     content: bytes = program.model_proto.SerializeToString()
     return content
+
+
+@contextmanager
+def quiet_exporter() -> Iterator[None]:
+    """Without what the ONNX exporter warns and logs of its own parts: nobody can act on it."""
+    log = logging.getLogger("onnxscript")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
 
 
 def to_torchscript(run: TrainedRun) -> bytes:

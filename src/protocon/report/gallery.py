@@ -56,8 +56,8 @@ def prototypical(table: RunLabels) -> Gallery | None:
     few = f" Shown are the {len(shown)} classes with the most images to look at." if len(shown) < _size(table) else ""
     if near:
         return Gallery(
-            "The most prototypical images of each class",
-            "Unlabelled images whose projection is nearest to the prototype of their refined label (cosine)." + few,
+            "The most typical images of each class",
+            "Unlabelled images that are nearest to the prototype of their class (the number is the cosine)." + few,
             tuple(strips),
             ("prototype_score",),
         )

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from protocon.report import collect
+from protocon.report import collect, next_commands
 from protocon.report.fair_sample import fair_sample, held_out_words
 from protocon.report.figures import percent
 from protocon.report.intervals import wilson_interval
 from protocon.report.label_table import RunLabels
+from protocon.report.outcome import MORE
 from protocon.report.record import Record
 
 
@@ -29,6 +30,8 @@ class Headline:
     status: str
     """Empty for a finished run, else how far it got."""
     sentence: str
+    advice: str
+    """What to do first; empty where the numbers ask for nothing."""
     caution: str
     """What the numbers do not say."""
     cards: tuple[Card, ...]
@@ -47,7 +50,16 @@ def headline(record: Record, table: RunLabels | None) -> Headline:
         None if held_out(record) else _agreement_card(record, table),  # lay users take it for accuracy
     )
     cards = [card for card in known if card]
-    return Headline(_status(record), *_words(record, test, truth is not None or _sees_truth(record)), tuple(cards))
+    sentence, caution = _words(record, test, truth is not None or _sees_truth(record))
+    return Headline(_status(record), sentence, _advice(record), caution, tuple(cards))
+
+
+def _advice(record: Record) -> str:
+    """Where no label could be accepted, what would change that."""
+    checked = held_out(record)
+    if checked is None or (checked["threshold"] is not None and checked.get("conclusive", True)):
+        return ""
+    return MORE
 
 
 def _sees_truth(record: Record) -> bool:
@@ -92,10 +104,10 @@ def _words(record: Record, test: collect.Tested | None, truth: bool) -> tuple[st
         return (
             f"{held_out_words(checked, labelled, fair)}: {fair.found:,} predictions agree, "
             f"{percent(fair.share)} (95 % interval {100 * low:.0f} – {100 * high:.0f} %).{aside}",
-            f"{_HELD_OUT} {_TO_KNOW_MORE}",
+            f"{_HELD_OUT} {_to_know_more(record)}",
         )
     second = collect.curve(record, "agreement") is not None
-    return f"{_UNKNOWN}{known}", f"{_AGREEMENT if second else _CONFIDENCE} {_TO_KNOW_MORE}"
+    return f"{_UNKNOWN}{known}", f"{_AGREEMENT if second else _CONFIDENCE} {_to_know_more(record)}"
 
 
 def _pretrained_words(record: Record) -> tuple[str, str]:
@@ -117,7 +129,7 @@ _AGREEMENT = (
     "few labels and can be wrong together."
 )
 _HELD_OUT = (
-    "About as many labels in labels.csv may be expected to be right, if your labels are of images like the others. "
+    "Expect about as many of the labels in labels.csv to be right, if your labels are of images like the others. "
     "They are no fair sample if you chose them: clear images make the figure too high, images from a list to look at "
     "make it too low, even while the labels get better."
 )
@@ -125,12 +137,15 @@ _CONFIDENCE = (
     "This method has no second opinion to compare the classifier with, and confidence is not accuracy: a network can "
     "be sure and wrong."
 )
-_TO_KNOW_MORE = "For a fair estimate, answer for 30 images drawn at random: protocon audit."
 _CHANCE = (
     "The interval covers the chance in the choice of test images (Wilson). Other labels, or another seed, move the "
     "result too, often by more: protocon compare measures that."
 )
 _NO_INTERVAL = "How many images the test set has is on record once the run is finished; the interval comes with it."
+
+
+def _to_know_more(record: Record) -> str:
+    return f"For a fair estimate, answer for 30 images drawn at random: {next_commands.audit(record)}"
 
 
 def _test_card(test: collect.Tested | None) -> Card | None:

@@ -35,7 +35,7 @@ def outcome_lines(result: dict[str, Any]) -> list[str]:
         lines.append(f"  and {len(wrong) - _SHOWN:,} more")
     if checked := result.get("cross_check"):
         lines.append(held_out_line(checked, result.get("labelled")))
-    return [*lines, _where(Path(result["run"]))]
+    return [*lines, *_where(Path(result["run"]))]
 
 
 def counts_line(triage: dict[str, Any], wrong: int) -> str:
@@ -100,8 +100,7 @@ def triage_rule(file: Path) -> Callable[[float], str]:
     return lambda confidence: sure if confidence >= threshold else "review"
 
 
-def _where(run: Path) -> str:
-    page = run / layout.REPORT
-    if page.is_file():
-        return f"Open {page}. The labels are in {run / 'labels.csv'}."
-    return f"The labels are in {run / 'labels.csv'}."
+def _where(run: Path) -> list[str]:
+    """Each path ends its line, so that it can be clicked or copied without a full stop."""
+    page, labels = run / layout.REPORT, f"The labels are in {run / layout.LABELS}"
+    return [f"Open {page}", labels] if page.is_file() else [labels]

@@ -7,7 +7,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from protocon.errors import RunError
-from protocon.report import collect, figures
+from protocon.report import collect, figures, next_commands
 from protocon.report.figures import DrawnFigure, percent
 from protocon.report.headline import Headline, headline
 from protocon.report.label_table import RunLabels, read_labels
@@ -38,6 +38,10 @@ class RunPart:
     """The images."""
     waiting: int
     """Unlabelled images to look at in all."""
+    train_again: str
+    """The command that trains with the corrected table; empty where there is none."""
+    sort: str
+    """The command that sorts accepted images into folders; empty where none is accepted."""
     tally: list[tuple[str, int, int, int, int]]
     """Class, given labels, labels made, of these accepted, of these to look at."""
     data: list[tuple[str, str]]
@@ -122,6 +126,8 @@ def _part(
         confusion=None if found is None else figures.confusion_picture(found),
         shown=shown,
         waiting=0 if table is None else int(((table.rank > 0) & table.unlabelled).sum()),
+        train_again=next_commands.train_again(record),
+        sort=next_commands.sort_into_folders(record) if table is not None and table.accepted.any() else "",
         tally=class_tally(table) if detailed and table else [],
         data=describe_data(record),
         skipped=[

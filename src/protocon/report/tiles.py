@@ -11,14 +11,12 @@ from protocon.errors import ProtoConError
 from protocon.report import gallery
 from protocon.report.figures import percent
 from protocon.report.label_table import NONE, RunLabels, read_names
+from protocon.report.next_commands import FOLDERS
 from protocon.report.record import Record
 from protocon.report.thumbnails import thumbnails
 
 Images = Callable[[Record], ImageSet | None]
 """The images of a run's training set, for thumbnails; may raise our errors where they are gone."""
-
-_FOLDERS = ("folder", "imagefolder", "metadata")
-"""Data sources whose images are files below the root."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +166,7 @@ def _fact(table: RunLabels, row: int, fact: str) -> tuple[str, str]:
 def _root(record: Record) -> Path | None:
     """The folder that the images lie in; None if they are no files, or the folder is gone."""
     root = str(record.data.get("root") or "")
-    if record.data.get("data") not in _FOLDERS or not root:
+    if record.data.get("data") not in FOLDERS or not root:
         return None
     path = Path(root).expanduser()
     return path.resolve() if path.is_dir() else None

@@ -179,6 +179,10 @@ class RunFolder:
         """Files that a killed process had begun to write."""
         return [*self.path.glob(unfinished_name("*")), *self.path.glob(f"*/{unfinished_name('*')}")]
 
+    def remove(self) -> None:
+        """Remove the folder and all that is in it. For one that this process made, before anything was learnt."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
     def clear_unfinished(self) -> None:
         """Remove them: they never got their names, so nobody will ask for them."""
         for file in self.unfinished():

@@ -107,15 +107,15 @@ def _reasons(judged: Judgement, triage: Triage, names: np.ndarray) -> np.ndarray
     """Why an image is in the list to look at, in plain words."""
     reasons = np.full(len(judged.given), "", dtype=object)
     for row in np.flatnonzero(triage.rank > 0):
-        sure = f"{triage.looks_like.confidence[row]:.3f}"
         if judged.given[row] != NONE:
+            sure = f"{triage.looks_like.confidence[row]:.3f}"
             reasons[row] = (
                 f"labelled {names[judged.given[row]]}, looks like {names[triage.looks_like.label[row]]} ({sure})"
             )
             continue
         seen = dict.fromkeys(opinion.label[row] for opinion in (judged.refined, *judged.others))
         classes = [names[label] for label in seen if label != NONE]
-        reasons[row] = f"opinions differ: {' or '.join(classes)}" if len(classes) > 1 else f"not sure enough ({sure})"
+        reasons[row] = f"opinions differ: {' or '.join(classes)}" if len(classes) > 1 else "not sure enough"
     return reasons
 
 
