@@ -33,8 +33,8 @@ docs: .venv/installed  ## the documentation as a site in site/; a broken link fa
 bench: .venv/installed  ## quick forms of the benchmarks of speed; draws benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/run_all.py
 
-evidence: .venv/installed  ## docs/evidence.md and its figures, from benchmarks/results/claims
-	$(BIN)/python benchmarks/evidence.py
+evidence: .venv/installed  ## docs/evidence.md and its figures, from benchmarks/results
+	$(BIN)/python -m benchmarks.evidence
 
 format: .venv/installed  ## make the code look as `make test` wants it
 	$(BIN)/ruff format .

@@ -16,6 +16,8 @@ import sys
 import time
 from pathlib import Path
 
+import yaml
+
 from protocon.claims.results import commit
 from protocon.runs import layout
 
@@ -35,7 +37,7 @@ def find_run(out: Path) -> Path | None:
     return next(iter(sorted(path.parent for path in out.glob(f"*/{layout.CONFIG}"))), None)
 
 
-def train(recipe: str, root: str, steps: int, out: Path, minutes: float) -> bool:
+def train(recipe: str, root: str, steps: int, out: Path, minutes: float, settings: list[str]) -> bool:
     """Train until the epoch that holds the last step has ended; False where the time was over before.
 
     Args:
@@ -44,10 +46,11 @@ def train(recipe: str, root: str, steps: int, out: Path, minutes: float) -> bool
         steps: that are wanted at the least.
         out: folder of the run.
         minutes: after which it is stopped; the next call continues.
+        settings: `key=value` of the run, such as how often it is evaluated.
     """
     begun = find_run(out)
     if begun is None:
-        ask = ["--recipe", recipe, "--root", root, "--out", str(out), "run.checkpoint_minutes=5"]
+        ask = ["--recipe", recipe, "--root", root, "--out", str(out), "run.checkpoint_minutes=5", *settings]
     else:
         ask = ["--resume", str(begun)]
     started, process = time.monotonic(), subprocess.Popen([sys.executable, "-m", "protocon", "train", *ask])
@@ -64,6 +67,12 @@ def train(recipe: str, root: str, steps: int, out: Path, minutes: float) -> bool
     raise SystemExit(f"training ended by itself with {process.returncode}")
 
 
+def total_steps(run: Path) -> int:
+    """Steps of the whole schedule, which the recipe asks for."""
+    asked = yaml.safe_load((run / layout.RESOLVED).read_text(encoding="utf-8"))["optim"]["total_steps"]
+    return int(asked)
+
+
 def digest(run: Path, recipe: str, steps: int) -> dict:
     """What the epochs show: whether every number is finite, and how many clusters were in use."""
     rows = rows_of(run)
@@ -75,6 +84,7 @@ def digest(run: Path, recipe: str, steps: int) -> dict:
         "steps_asked": steps,
         "steps": rows[-1]["step"],
         "epochs": len(rows),
+        "total_steps": total_steps(run),
         "numbers": len(numbers),
         "all_finite": all(math.isfinite(value) for value in numbers),
         "clusters_in_use": [row.get("clusters_in_use") for row in rows],
@@ -94,11 +104,12 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--out", type=Path, default=Path("runs/first-steps"))
     parser.add_argument("--keep", type=Path, default=HERE / "results" / "first_steps")
+    parser.add_argument("settings", nargs="*", help="run.key=value")
     asked = parser.parse_args()
     run = find_run(asked.out)
     rows = rows_of(run) if run else []
     if not (rows and rows[-1]["step"] >= asked.steps):
-        if not train(asked.recipe, asked.root, asked.steps, asked.out, asked.minutes):
+        if not train(asked.recipe, asked.root, asked.steps, asked.out, asked.minutes, asked.settings):
             raise SystemExit("not yet enough steps; the same command continues")
         run = find_run(asked.out)
     assert run is not None

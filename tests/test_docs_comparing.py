@@ -1,36 +1,15 @@
 """The tables of docs/comparing.md are those that its commands wrote: made again here from the cells."""
 
-import csv
-
 import pytest
 
-from protocon.compare.comparison import CellRecord, Comparison
+from protocon.compare.comparison import Comparison
+from protocon.compare.stored_cells import comparison_of, read_cells
 from protocon.compare.tables import cost_page, to_markdown
 from tests.test_docs_examples import DOCS, ROOT
 
 
 def recorded(name: str) -> Comparison:
-    with (ROOT / "benchmarks" / "results" / f"{name}_cells.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    records = tuple(
-        CellRecord(
-            method=row["method"],
-            labels=int(row["labels"]),
-            seed=int(row["seed"]),
-            accuracy=float(row["accuracy"]),
-            seconds=float(row["seconds"]),
-            memory=float(row["memory"]),
-            run=row["run"],
-        )
-        for row in rows
-    )
-    return Comparison(
-        data="digits",
-        methods=tuple(dict.fromkeys(record.method for record in records)),
-        labels=tuple(sorted({record.labels for record in records})),
-        seeds=len({record.seed for record in records}),
-        records=records,
-    )
+    return comparison_of(read_cells(ROOT / "benchmarks" / "results" / f"{name}_cells.csv"), "digits")
 
 
 @pytest.mark.parametrize(("name", "methods"), [("compare_digits", 14), ("compare_digits_dual", 2)])

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from benchmarks.evidence import drawn
 from protocon.claims.claim import verdict_of
 from protocon.claims.evidence import page
 from protocon.claims.figure import svg
@@ -15,8 +16,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_page_in_the_docs_is_the_one_that_the_results_give() -> None:
     results = load(ROOT / "benchmarks" / "results" / "claims")
     assert results
-    drawn = page(results, images="images/claims")
-    assert (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8") == drawn, "run `make evidence`"
+    assert (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8") == drawn(), "run `make evidence`"
     for result in results:
         assert verdict_of(effects_of(result)) == result["verdict"]
         assert (ROOT / "docs" / "images" / "claims" / f"{result['claim']}-{result['data']}.svg").is_file()
@@ -28,7 +28,9 @@ def test_negative_results_come_first_and_claims_without_a_result_are_named(tmp_p
     for name in ("heads", "start"):
         save(result_of(CLAIMS[name], outcome, command="protocon claims run heads start"), tmp_path / "results")
     text = page(load(tmp_path / "results"), images="images")
-    assert text.index("## Not supported") < text.index(CLAIMS["start"].test) < text.index("## Supported")
+    assert (
+        text.index("## Claims: not supported") < text.index(CLAIMS["start"].test) < text.index("## Claims: supported")
+    )
     assert "`ahead`" in text.partition("Not run on any data yet")[2].splitlines()[0]
     assert "| 15 | `heads`: On small data one clustering head is sufficient. | supported |" in text
 

@@ -5,23 +5,22 @@ from typing import Any
 
 from protocon.claims.claims_page import cells_of, verdict_words
 from protocon.claims.field import FIELDS
+from protocon.claims.first_steps_part import FirstSteps, first_steps_section
+from protocon.claims.ideas_table import IdeasTable, ideas_section
 from protocon.claims.results import effects_of
+from protocon.claims.scratch_tables import ScratchTable, tables_section
 from protocon.claims.table import CLAIMS
 
 _ORDER = ("not supported", "undecided", "supported")
-_HEADINGS = {
-    "not supported": "Not supported",
-    "undecided": "Undecided",
-    "supported": "Supported",
-}
 _INTRODUCTION = """\
 # The paper's claims, tested
 
-<!-- Drawn by `make evidence` from benchmarks/results/claims; do not edit. -->
+<!-- Drawn by `make evidence` from benchmarks/results; do not edit. -->
 
 `protocon claims` lists {count} claims of the paper, each with the place where it is made; `protocon claims run ID…`
-tests one. This page is drawn from the results in `benchmarks/results/claims`, which hold every run's accuracy, the
-settings, the commit and the command. What counts against the paper comes first.
+tests one. All methods are compared from scratch beside them, and changes of ProtoCon are tried. This page is drawn from
+the results in `benchmarks/results`, which hold every run's accuracy, the settings, the commit and the command. What
+counts against the paper, and against ProtoCon, comes first.
 
 **How to read it.** An effect is a mean over draws of the labels, paired where two sides share them, with its 95 % t
 interval. It is *supported* if the whole interval lies where the claim says, *not supported* if none of it does, and
@@ -36,18 +35,29 @@ the paper does not compare with, is ahead of ProtoCon on digits ([comparing meth
 """
 
 
-def page(results: Sequence[dict[str, Any]], *, images: str) -> str:
+def page(
+    results: Sequence[dict[str, Any]],
+    *,
+    images: str,
+    tables: Sequence[ScratchTable] = (),
+    ideas: IdeasTable | None = None,
+    steps: FirstSteps | None = None,
+) -> str:
     """The page as Markdown.
 
     Args:
         results: as `results.load` gives them.
         images: where the figures are, as the page sees it.
+        tables: all methods from scratch, by data.
+        ideas: changes of ProtoCon that were tried.
+        steps: the first steps of an exact recipe.
     """
-    parts = [_INTRODUCTION.format(count=len(CLAIMS)), _summary(results), _untested(results)]
+    parts = [_INTRODUCTION.format(count=len(CLAIMS)), tables_section(tables), ideas_section(ideas)]
+    parts += [first_steps_section(steps), "## The claims\n", _summary(results), _untested(results)]
     for verdict in _ORDER:
         chosen = [result for result in results if result["verdict"] == verdict]
         if chosen:
-            parts.append(f"## {_HEADINGS[verdict]}\n")
+            parts.append(f"## Claims: {verdict}\n")
         parts += [_section(result, images) for result in chosen]
     return "\n".join(part for part in parts if part)
 
