@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +156,18 @@ def peak_mib(command: list[str], log: Path) -> float:
     return most
 
 
-def frozen(photos: Path, labels: Path, scratch: Path, cache: Path | None = None) -> dict[str, Any]:
+STATES = ("empty cache", "features cached")
+
+
+def frozen(
+    photos: Path,
+    labels: Path,
+    scratch: Path,
+    cache: Path | None = None,
+    *,
+    settings: Sequence[str] = (),
+    states: Sequence[str] = STATES,
+) -> dict[str, Any]:
     """Most memory of `train photos --labels labels`, from an empty cache and from a full one, beside its estimate.
 
     Args:
@@ -164,13 +175,16 @@ def frozen(photos: Path, labels: Path, scratch: Path, cache: Path | None = None)
         labels: of some of them.
         scratch: where runs go.
         cache: of features; one that lacks some chunks is a cold start, too, and a shorter one.
+        settings: that differ from the usual ones.
+        states: of the cache, one run for each.
     """
     cache, log = cache or scratch / "cache", scratch / "log"
     train = [sys.executable, "-m", "protocon", "train", str(photos), "--labels", str(labels), f"run.cache={cache}"]
+    train += settings
     plan = json.loads(subprocess.run([*train, "--dry-run", "--json"], capture_output=True, check=True).stdout)
     estimated = float(plan["memory"]["total"].split()[0])
     facts: dict[str, Any] = {"images": plan["sizes"]["labelled"] + plan["sizes"]["unlabelled"]}
-    for state in ("empty cache", "features cached"):
+    for state in states:
         measured = peak_mib([*train, "--out", str(scratch / "runs")], log)
         share = 100 * (estimated / measured - 1)
         facts[state] = {"measured_mib": round(measured), "estimate_is_off_by_percent": round(share, 1)}

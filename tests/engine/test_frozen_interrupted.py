@@ -1,12 +1,14 @@
 """`train photos --labels labels.csv --frozen`, interrupted at any stage and resumed, ends as if it had not been."""
 
 import csv
+import errno
 import json
 import os
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
 from functools import partial, partialmethod
 from importlib import invalidate_caches
 from pathlib import Path
@@ -287,6 +289,75 @@ def test_a_run_of_version_0_1_recorded_a_path_and_resumes_where_the_package_lies
 def test_no_other_package_is_looked_into(weights: str) -> None:
     with pytest.raises(ConfigError, match="unknown package of weights"):
         locate(Path(weights))
+
+
+def fill_up(monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
+    """There is no room left when a file of such a name is to be written."""
+    opened = Path.open
+
+    def refused(self: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        if fnmatch(self.name, pattern) and mode not in ("r", "rb"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return opened(self, mode, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", refused)
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["features.npy", ".epoch-*.writing", ".model.*.writing", ".group-02.*.writing", ".labels.csv.writing"],
+)
+def test_a_disk_that_is_full_at_any_stage_stops_the_run_and_it_is_resumed(
+    file: str,
+    run: Run,
+    whole: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with monkeypatch.context() as patch:
+        fill_up(patch, file)
+        for _ in range(2):  # still full: no harm in trying
+            capsys.readouterr()
+            assert run(tmp_path, *AGAIN) == 1
+            assert "No space left on device" in capsys.readouterr().err
+    assert not run(tmp_path, *AGAIN)
+    assert_same_run(whole, tmp_path / "run")
+
+
+def test_a_disk_that_is_full_when_the_report_is_drawn_loses_nothing_else(
+    run: Run, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as patch:
+        fill_up(patch, ".report.html.writing")
+        assert not run(tmp_path, *AGAIN)
+        assert "No space left on device" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "report.html").exists()
+    assert not run(tmp_path, *AGAIN)
+    assert_same_run(whole, tmp_path / "run")
+
+
+def test_damaged_features_are_computed_again(
+    run: Run, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        interrupt(patch, "training")
+        run(tmp_path)
+    for file in (tmp_path / "cache").rglob("features.npy"):
+        content = bytearray(file.read_bytes())
+        content[-1] ^= 1
+        file.write_bytes(content)
+    written: list[int] = []
+    write = FeatureTable.write
+
+    def counted(table: FeatureTable, number: int, *given: Any) -> None:
+        written.append(number)
+        write(table, number, *given)
+
+    monkeypatch.setattr(FeatureTable, "write", counted)
+    assert not run(tmp_path, *AGAIN)
+    assert written == [2]  # the last of three chunks
+    assert_same_run(whole, tmp_path / "run")
 
 
 def test_a_damaged_checkpoint_is_passed_over(

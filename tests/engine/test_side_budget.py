@@ -1,5 +1,6 @@
 """A time budget chooses how large the images are of which a frozen encoder computes features."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 from rich.console import Console
 
 from protocon.data.imageset import DataBundle
+from protocon.engine.loop.trainer import Trainer
 from protocon.engine.planning import side_budget
 from protocon.engine.planning.side_budget import images_within_budget, side_that_fits
 from protocon.engine.run import fit
@@ -17,6 +19,7 @@ from protocon.engine.setup.session import settle
 from protocon.runs.run_data import load_data
 from protocon.runs.run_folder import RunFolder
 from protocon.settings.config import RunConfig, build_config
+from tests.engine.kills import assert_same_run
 from tests.engine.photos import install, make_photos
 from tests.engine.runs import quiet
 from tests.features.tiny import SIDE
@@ -72,6 +75,29 @@ def test_features_that_take_too_long_are_those_of_smaller_images(
     config = config_of(photos)
     encode(settle(config, load_data(config)), quiet(), torch.device("cpu"))
     assert seen(photos, quiet(), "time_budget=60s").train.shape[-1] == SIDE
+
+
+def test_a_run_within_a_budget_is_resumed_at_the_size_that_was_chosen(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(photos / "packages", monkeypatch)
+    monkeypatch.setattr(side_budget, "SIDES", (SIDE // 2,))
+    monkeypatch.setattr(side_budget, "seconds_per_view", lambda *_: 10.0)
+    config = config_of(photos, "time_budget=60s", "epochs=2", f"run.cache={tmp_path / 'cache'}")
+    whole = Path(fit(config, out=tmp_path / "whole", name="run", console=quiet())["run"])
+    shutil.rmtree(tmp_path / "cache")
+
+    def dying(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "train_step", dying)
+        with pytest.raises(KeyboardInterrupt):
+            fit(config, out=tmp_path, name="run", console=quiet())
+    monkeypatch.setattr(side_budget, "seconds_per_view", lambda *_: 0.0)  # nobody else needs the machine by now
+    fit(config, out=tmp_path, name="run", resume=True, console=quiet())
+    assert RunFolder(tmp_path / "run").resolved().data.image_size == SIDE // 2
+    assert_same_run(whole, tmp_path / "run")
 
 
 def test_a_quick_encoder_sees_images_of_the_usual_size(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:

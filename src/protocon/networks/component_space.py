@@ -15,7 +15,8 @@ from torch import Tensor, nn
 Kind = Literal["roots", "standard"]
 BLOCK_WEIGHT = 0.4
 """Length of a pooled block's part; the encoder's own features have 1."""
-_BATCH = 4096
+FITTED_TOGETHER = 4096
+"""Images whose features are held in double precision at a time, while the space is fitted."""
 
 
 class StandardSpace(nn.Module):
@@ -90,7 +91,7 @@ class RootSpace(nn.Module):
         first = self.parts[0]
 
         def mean(of: Callable[[Tensor], Tensor]) -> Tensor:
-            blocks = (clean[start : start + _BATCH].float() for start in range(0, len(clean), _BATCH))
+            blocks = (clean[start : start + FITTED_TOGETHER].float() for start in range(0, len(clean), FITTED_TOGETHER))
             return torch.stack([of(rows).double().sum(0) for rows in blocks]).sum(0) / len(clean)
 
         self.shift[:first] = mean(lambda rows: F.normalize(_root(rows[:, :first]), dim=-1))
@@ -98,7 +99,7 @@ class RootSpace(nn.Module):
         self.shift[first:] = centre
         self.scale[first:] = mean(lambda rows: (rows[:, first:] - centre).square()).sqrt().clamp(min=1e-6)
         self.mean.copy_(mean(self._normalised))
-        blocks = (clean[start : start + _BATCH].float() for start in range(0, len(clean), _BATCH))
+        blocks = (clean[start : start + FITTED_TOGETHER].float() for start in range(0, len(clean), FITTED_TOGETHER))
         centred = (self._normalised(rows).double() - self.mean.double() for rows in blocks)
         values, vectors = _directions(centred, self.matrix.shape[1], rows=len(clean), width=len(self.mean))
         largest = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))

@@ -17,14 +17,15 @@ from protocon.engine.setup.fabric import build_fabric
 from protocon.engine.setup.inputs import Inputs
 from protocon.engine.setup.session import Session, build, settle
 from protocon.methods.base import Method
+from protocon.networks.component_space import FITTED_TOGETHER
 from protocon.runs.run_data import load_data
 from protocon.settings.config import RunConfig, to_yaml
 from protocon.settings.resolved_config import ResolvedOptim
 
-_FEATURE_LIBRARIES = 300 * 2**20
-"""onnxruntime, a few batches in the encoder, matplotlib: as measured."""
-_FITTED_ROWS = 20_000
-"""Images from which the space of features is fitted, at most, in double precision."""
+_FEATURE_LIBRARIES = 340 * 2**20
+"""onnxruntime, a few batches in the encoder, matplotlib: as measured, between an empty cache and a full one."""
+_FITTED_BYTES = 16
+"""Per feature of a block of images while the space is fitted, in double precision, with its temporary copies."""
 _TIMED_SECONDS = 2.0
 _LONGEST_STEP = 3.0
 """A step that seems to take longer than this many seconds is not timed, but estimated from a few images."""
@@ -137,11 +138,13 @@ def _images_of(session: Session) -> float:
 
 
 def _feature_memory(inputs: Inputs) -> dict[str, int]:
-    """What a frozen encoder's features take while they are computed and their space is fitted."""
+    """What a frozen encoder's features take while they are computed, and, mapped into memory, while they are used."""
     if not isinstance(inputs, FeatureInputs):
         return {}
-    rows, length = min(len(inputs.cached), _FITTED_ROWS), inputs.cached.shape[-1]
-    return {"features, their space, and the report (estimate)": _FEATURE_LIBRARIES + 2 * 8 * rows * length}
+    cached = inputs.cached
+    mapped = cached.tensor.numel() * cached.tensor.element_size()
+    fitted = _FITTED_BYTES * min(len(cached), FITTED_TOGETHER) * cached.shape[-1]
+    return {"features, their space, and the report (estimate)": _FEATURE_LIBRARIES + mapped + fitted}
 
 
 def activation_bytes(network: nn.Module, shape: tuple[int, ...]) -> int:
