@@ -199,3 +199,13 @@ def test_permutations_are_equally_likely() -> None:
 )
 def test_other_numbers_give_another_permutation(left: tuple[int, ...], right: tuple[int, ...]) -> None:
     assert (draws.permutation(100, *left) != draws.permutation(100, *right)).any()
+
+
+@quick
+@given(int64s, int64s)
+def test_single_numbers_are_folded_as_tensors_are(key: int, number: int) -> None:
+    expected = draws.fold(torch.tensor([key]), torch.tensor([number]))[0]
+    for one in (key, torch.tensor(key)):
+        for other in (number, torch.tensor(number)):
+            assert torch.equal(draws.fold(one, other), expected)
+        assert torch.equal(draws.fold(one, torch.tensor([number, 3]))[0], expected)

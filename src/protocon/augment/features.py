@@ -68,12 +68,15 @@ class FeatureDraws:
 
     def apply(self, features: Tensor) -> Tensor:
         """Perturbed features, (…, n, D) float32."""
-        view = features.clone()
+        return self.apply_(features.clone())
+
+    def apply_(self, features: Tensor) -> Tensor:
+        """The same in the place of the features."""
         if self.noise is not None and self.spread is not None:
-            view.addcmul_(self.noise, self.spread)
+            features.addcmul_(self.noise, self.spread)
         if self.kept is not None:
-            view.mul_(self.kept).div_(1.0 - self.dropout)
-        return view
+            features.mul_(self.kept).div_(1.0 - self.dropout)
+        return features
 
     def rows(self, part: slice | Tensor) -> "FeatureDraws":
         """The draws of some of the rows."""

@@ -16,6 +16,7 @@ from torch import Tensor
 _GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)
 _MIX_1 = 0xBF58476D1CE4E5B9 - (1 << 64)
 _MIX_2 = 0x94D049BB133111EB - (1 << 64)
+_WORD = (1 << 64) - 1
 _UNIFORM_STEP = 2.0**-24  # float32 holds 24 bits exactly
 
 
@@ -31,6 +32,13 @@ def _mix(x: Tensor) -> Tensor:
     return _shift(x, 31).bitwise_xor_(x)
 
 
+def _mix_one(x: int) -> int:
+    """`_mix` of one integer, 0 ≤ x < 2**64: a tensor of one number takes twenty times as long."""
+    x = ((x >> 30) ^ x) * _MIX_1 & _WORD
+    x = ((x >> 27) ^ x) * _MIX_2 & _WORD
+    return (x >> 31) ^ x
+
+
 def fold(keys: Tensor | int, number: Tensor | int) -> Tensor:
     """Derive new keys from keys and a number (an epoch, a sample index, a view's number…).
 
@@ -38,11 +46,27 @@ def fold(keys: Tensor | int, number: Tensor | int) -> Tensor:
         keys: int64 keys of any shape, or one integer.
         number: int64 tensor that broadcasts against `keys`, or one integer.
     """
-    keys = torch.as_tensor(keys, dtype=torch.int64)
-    number = torch.as_tensor(number, dtype=torch.int64, device=keys.device)
-    if number.dim() and not keys.dim():
-        keys = keys.to(number.device)
-    return _mix(_mix(keys + _GOLDEN) + (number + 1) * _GOLDEN)
+    one = _as_int(keys)
+    if one is None:
+        number = torch.as_tensor(number, dtype=torch.int64, device=torch.as_tensor(keys).device)
+        return _mix(_mix(torch.as_tensor(keys, dtype=torch.int64) + _GOLDEN) + (number + 1) * _GOLDEN)
+    mixed = _mix_one(one + _GOLDEN & _WORD)
+    other = _as_int(number)
+    if other is None:
+        return _mix((torch.as_tensor(number, dtype=torch.int64) + 1) * _GOLDEN + _signed(mixed))
+    return torch.tensor(_signed(_mix_one(mixed + (other + 1) * _GOLDEN & _WORD)))
+
+
+def _as_int(value: Tensor | int) -> int | None:
+    """The integer that this is; None for tensors with dimensions or on another device, which stay what they are."""
+    if isinstance(value, Tensor):
+        return None if value.dim() or value.device.type != "cpu" else int(value)
+    return int(value)
+
+
+def _signed(word: int) -> int:
+    """The same 64 bits as a signed integer."""
+    return word - (1 << 64) if word >> 63 else word
 
 
 def uniform(keys: Tensor, slot: int, count: int = 1) -> Tensor:

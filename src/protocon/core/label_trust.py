@@ -4,14 +4,14 @@ Neighbours do not help everywhere: where classes differ in details that distance
 into a rare one. A few labels, each predicted without itself, are enough to notice.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betainc
 
 from protocon.core.softmax_regression import softmax
 
-_FOR, _AGAINST = 6.0, 2.0
+_FOR, _AGAINST = 6, 2
 """Labels' worth of belief, before any is seen, that the agreement is better than the linear classifier, and not."""
 _STEPS = 17
 _MAX_TEMPERATURE = 5.0
@@ -46,7 +46,13 @@ def linear_share(held_out: HeldOut, smallest: float) -> float:
         return smallest
     linear, agreed = (probs.argmax(1) == held_out.known for probs in (held_out.linear, held_out.agreed))
     wins, losses = int((agreed & ~linear).sum()), int((linear & ~agreed).sum())
-    return max(smallest, float(betainc(wins + _FOR, losses + _AGAINST, 0.5)))
+    return max(smallest, _below_half(wins + _FOR, losses + _AGAINST))
+
+
+def _below_half(first: int, second: int) -> float:
+    """P(p < ½) under a beta distribution: that of so many heads or more, of whole numbers."""
+    throws = first + second - 1
+    return sum(math.comb(throws, heads) for heads in range(first, throws + 1)) / 2**throws
 
 
 def mix(linear: np.ndarray, agreed: np.ndarray, share: float) -> np.ndarray:

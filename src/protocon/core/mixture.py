@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import solve_triangular
 
 from protocon.core.softmax_regression import softmax
 
@@ -86,8 +85,10 @@ def fit_mixture(
     mixture = Mixture(probs, frequencies, np.zeros(0), np.zeros(0))
     importance = np.ones(len(points), dtype=np.float32)
     importance[known] = chosen.label_weight
+    # An image counts the same in all classes together, whatever they are: this part of the covariance stays.
+    moment = (points * importance[:, None]).T @ points
     for _ in range(chosen.rounds):
-        mixture = Mixture(probs, frequencies, *_gaussians(points, importance[:, None] * probs, chosen))
+        mixture = Mixture(probs, frequencies, *_gaussians(points, importance[:, None] * probs, moment, chosen))
         base = chosen.anchor * anchor + chosen.likelihood * mixture.log_likelihood(points)
         for _ in range(chosen.inner):
             probs = softmax(base + np.log(frequencies + 1e-12) + chosen.smoothing * (graph @ probs))
@@ -97,8 +98,10 @@ def fit_mixture(
     return Mixture(probs, frequencies, mixture.weights, mixture.offsets)
 
 
-def _gaussians(points: np.ndarray, shares: np.ndarray, settings: MixtureSettings) -> tuple[np.ndarray, np.ndarray]:
-    """Σ⁻¹μ (d, C) and ½ μᵀΣ⁻¹μ (C,), each image in each class as much as `shares` (N, C) says."""
+def _gaussians(
+    points: np.ndarray, shares: np.ndarray, moment: np.ndarray, settings: MixtureSettings
+) -> tuple[np.ndarray, np.ndarray]:
+    """Σ⁻¹μ (d, C) and ½ μᵀΣ⁻¹μ (C,), each image in each class as much as `shares` (N, C) says; with Σ x xᵀ (d, d)."""
     counts, total = shares.sum(axis=0), shares.sum()
     means = (shares.T @ points) / (counts[:, None] + 1e-9)
     if settings.covariance == "diagonal":
@@ -107,22 +110,26 @@ def _gaussians(points: np.ndarray, shares: np.ndarray, settings: MixtureSettings
         variances = (1.0 - settings.shrinkage) * variances + settings.shrinkage * variances.mean()
         weights = means.T / variances[:, None]
     else:
-        within = covariance_within(points, shares, shrinkage=settings.shrinkage)
+        within = covariance_within(points, shares, shrinkage=settings.shrinkage, moment=moment)
         weights = np.linalg.solve(within, means.T.astype(np.float64)).astype(np.float32)
     return weights, 0.5 * (means.T * weights).sum(axis=0)
 
 
-def covariance_within(points: np.ndarray, shares: np.ndarray, *, shrinkage: float) -> np.ndarray:
+def covariance_within(
+    points: np.ndarray, shares: np.ndarray, *, shrinkage: float, moment: np.ndarray | None = None
+) -> np.ndarray:
     """Σ (d, d), float64: how points vary around the means of their classes.
 
     Args:
         points: (N, d).
         shares: how much each image counts in each class (N, C).
         shrinkage: how far Σ is pulled to a multiple of the identity.
+        moment: Σ x xᵀ, each image as much as it counts in all classes, (d, d), to spare computing it again.
     """
     counts, total = shares.sum(axis=0), shares.sum()
     means = (shares.T @ points) / (counts[:, None] + 1e-9)
-    within = (points * shares.sum(axis=1)[:, None]).T @ points / total - (means.T * counts) @ means / total
+    around = (points * shares.sum(axis=1)[:, None]).T @ points if moment is None else moment
+    within = (around - (means.T * counts) @ means) / total
     width = len(within)
     level = max(float(np.trace(within)) / width, _MIN_VARIANCE)
     shrunk: np.ndarray = (1.0 - shrinkage) * within.astype(np.float64) + shrinkage * level * np.eye(width)
@@ -139,5 +146,4 @@ def seen_by_classes(points: np.ndarray, shares: np.ndarray, *, shrinkage: float)
     """
     factor = np.linalg.cholesky(covariance_within(points, shares, shrinkage=shrinkage))
     # Any root of Σ⁻¹ will do: all give the same distances and angles.
-    shaped: np.ndarray = solve_triangular(factor, points.T.astype(np.float64), lower=True).T
-    return shaped.astype(np.float32)
+    return np.asarray(points @ np.linalg.inv(factor).T.astype(np.float32), dtype=np.float32)

@@ -6,6 +6,8 @@ from scipy import sparse
 _BLOCK = 1024
 EXACT = 20_000
 """Up to so many points all pairs are compared."""
+_ALL_PAIRS = 2_000
+"""Up to so many points the products of all pairs take less time than to fetch those of the candidates alone."""
 _CELLS = 8
 """Cells in which neighbours are looked for."""
 
@@ -91,7 +93,10 @@ def nearest_among(points: np.ndarray, candidates: np.ndarray, count: int) -> tup
     cosines = np.empty((len(points), count), dtype=np.float32)
     for start in range(0, len(points) if count else 0, _BLOCK):
         part = slice(start, start + _BLOCK)
-        table = np.matmul(points[candidates[part]], points[part, :, None])[:, :, 0]
+        if len(points) <= _ALL_PAIRS:
+            table = np.take_along_axis(points[part] @ points.T, candidates[part], axis=1)
+        else:
+            table = np.matmul(points[candidates[part]], points[part, :, None])[:, :, 0]
         order = np.argsort(-table, axis=1, kind="stable")[:, :count]
         found[part] = np.take_along_axis(candidates[part], order, axis=1)
         cosines[part] = np.take_along_axis(table, order, axis=1)
@@ -106,9 +111,13 @@ def neighbour_graph(found: np.ndarray, cosines: np.ndarray) -> sparse.csr_matrix
         cosines: their cosines (N, k); negative ones weigh nothing.
     """
     size, count = found.shape
-    weights = np.maximum(cosines, 0.0).ravel()
-    rows = np.repeat(np.arange(size), count)
-    directed = sparse.csr_matrix((weights, (rows, found.ravel())), shape=(size, size))
-    graph = (directed + directed.T) * 0.5
-    sums = np.maximum(np.asarray(graph.sum(axis=1)).ravel(), 1e-12)
-    return (sparse.diags(1.0 / sums) @ graph).tocsr().astype(np.float32)
+    weights = np.maximum(cosines, 0.0).ravel().astype(np.float32)
+    rows, columns = np.repeat(np.arange(size), count), found.ravel().astype(np.int64)
+    # Each edge in both directions, half of its weight each way; where both ends chose it, the halves meet.
+    keys = np.concatenate([rows * size + columns, columns * size + rows])
+    edges, place = np.unique(keys, return_inverse=True)
+    both = np.bincount(place, weights=0.5 * np.concatenate([weights, weights]))
+    starts = np.searchsorted(edges, np.arange(size + 1) * size)
+    sums = np.add.reduceat(np.append(both, 0.0), starts[:-1]) * (np.diff(starts) > 0)
+    shares = both / np.repeat(np.maximum(sums, 1e-12), np.diff(starts))
+    return sparse.csr_matrix((shares.astype(np.float32), edges % size, starts), shape=(size, size))

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 from protocon.base.blas_thread import one_blas_thread
+from protocon.core.lbfgs import minimise
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,6 @@ def softmax_regression(
         return float(value + 0.5 * (ridge * matrix * matrix).sum(dtype=np.float64)), slope.astype(np.float64).ravel()
 
     with one_blas_thread():
-        found = minimize(loss, np.zeros((width + 1) * classes), jac=True, method="L-BFGS-B", options={"maxiter": steps})
-    matrix = found.x.reshape(width + 1, classes).astype(np.float32)
+        found = minimise(loss, np.zeros((width + 1) * classes), steps=steps)
+    matrix = found.reshape(width + 1, classes).astype(np.float32)
     return LinearClassifier(matrix[:-1], matrix[-1])

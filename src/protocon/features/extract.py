@@ -65,8 +65,9 @@ class FrozenEncoder:
 
     def _find_fastest(self, shape: tuple[int, ...]) -> tuple[Callable[[Tensor], Tensor], int]:
         ramp = torch.linspace(-1, 1, 2 * shape[0] * shape[1] * shape[2], device=self.mean.device).view(2, *shape)
-        module = fold_norms(self.module, ramp)
-        through_onnx = onnx_forward(module, ramp) if self.engine == ENGINE and self.mean.device.type == "cpu" else None
+        on_cpu = self.mean.device.type == "cpu"
+        through_onnx = onnx_forward(self.module, ramp) if self.engine == ENGINE and on_cpu else None
+        module = fold_norms(self.module, ramp) if through_onnx is None else self.module
         shape = (1, -1, 1, 1)
         mean, std = self.mean.view(shape), self.std.view(shape)
 

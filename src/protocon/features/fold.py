@@ -21,21 +21,27 @@ def fold_norms(module: nn.Module, example: Tensor) -> nn.Module:
         module: in evaluation mode.
         example: a batch that it takes.
     """
-    folded, count = copy.deepcopy(module), 0
-    for parent in list(folded.modules()):
+    quicker = folded(module)
+    if quicker is None:
+        return module
+    quicker = quicker.to(memory_format=torch.channels_last)
+    with torch.inference_mode():
+        expected, found = module(example), quicker(example)
+    close = (expected - found).abs().max() <= _TOLERANCE * expected.abs().max()
+    return quicker if bool(close) else module
+
+
+def folded(module: nn.Module) -> nn.Module | None:
+    """The same without a check that the features are the same; None where there is nothing to fold."""
+    copied, count = copy.deepcopy(module), 0
+    for parent in list(copied.modules()):
         for (_, first), (name, second) in pairwise(list(parent.named_children())):
             if _fits(first, second):
                 _fold(first, second)  # type: ignore[arg-type]
                 # timm's norms have the activation inside, and nothing else that acts in evaluation mode.
                 setattr(parent, name, getattr(second, "act", nn.Identity()))
                 count += 1
-    if not count:
-        return module
-    folded = folded.to(memory_format=torch.channels_last)
-    with torch.inference_mode():
-        expected, found = module(example), folded(example)
-    close = (expected - found).abs().max() <= _TOLERANCE * expected.abs().max()
-    return folded if bool(close) else module
+    return copied if count else None
 
 
 def _fits(first: nn.Module, second: nn.Module) -> bool:

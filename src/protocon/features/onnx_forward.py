@@ -1,7 +1,7 @@
 """An encoder's forward pass through onnxruntime: the same features on a CPU in little more than half the time.
 
-The encoder is exported once per process, in about a second, and compared with itself before it is used. Where anything
-is missing or differs, PyTorch computes the features.
+The encoder is written down as an ONNX model (`onnx_lite`), or exported by torch if it is another one, and compared with
+itself before it is used. Where anything is missing or differs, PyTorch computes the features.
 """
 
 import tempfile
@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from protocon.features.fold import fold_norms, folded
+from protocon.features.onnx_lite import lite_onnx
 
 ENGINE = "onnxruntime"
 _TOLERANCE = 1e-4
@@ -57,8 +60,18 @@ def onnx_forward(module: nn.Module, example: Tensor) -> Callable[[Tensor], Tenso
     """
     if not available():
         return None
+    shape = tuple(example.shape[1:])
+    written = _as_good(module, example, lambda: lite_onnx(folded(module) or module, shape))
+    return written or _as_good(module, example, lambda: _exported(fold_norms(module, example), example))
+
+
+def _as_good(module: nn.Module, example: Tensor, make: Callable[[], bytes | None]) -> OnnxForward | None:
+    """The model that `make` gives through onnxruntime, if there is one and it gives the module's features."""
     try:
-        forward = OnnxForward(_exported(module, example))
+        content = make()
+        if content is None:
+            return None
+        forward = OnnxForward(content)
         found = forward(example)
     except Exception:  # the exporter and the runtime have errors of many kinds, and PyTorch can do the work instead
         return None

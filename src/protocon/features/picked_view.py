@@ -50,7 +50,8 @@ class PickedDraws:
 
     def apply(self, samples: Tensor, rows: Tensor) -> Tensor:
         """Perturbed features (…, n, D) of the samples (N, V, D) at these positions (…, n)."""
-        return self.perturb.apply(samples[rows, self.chosen].float())
+        picked = samples[rows, self.chosen]  # a copy
+        return self.perturb.apply_(picked.float())
 
     def rows(self, part: slice | Tensor) -> "PickedDraws":
         """The draws of some of the rows."""

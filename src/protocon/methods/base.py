@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from protocon.core.schedules import fixmatch_cosine
-from protocon.methods.needs import Crops, Facts, Momentum, Support
+from protocon.methods.needs import Crops, Facts, FixedTargets, Momentum, Support
 from protocon.networks.projector import ProjectorShape
 from protocon.types import Batch, Outputs, Progress, Step, Update
 
@@ -161,18 +161,13 @@ class Method(nn.Module):
         """
         raise NotImplementedError
 
-    def loss_of(self, labelled: Outputs, strong: tuple[Outputs, ...], batch: Batch) -> Tensor:
-        """The loss of a step from the network's outputs, for methods whose loss needs nothing else that steps change.
+    def fixed_targets(self) -> FixedTargets | None:
+        """The soft labels of all unlabelled images, of a method whose steps do nothing but learn them; else None.
 
-        Such runs are trained side by side, many at once, where only their loss matters and no log is kept. It must be
-        the loss of `step`.
-
-        Args:
-            labelled: of the labelled images' weak views.
-            strong: of the strong views.
-            batch: targets and indices; its views are not there.
+        The loss of `step` must be the mean cross-entropy of the labelled images with their labels, and `weight` times
+        that of the one strong view with these. Such runs are trained side by side, many at once.
         """
-        raise NotImplementedError
+        return None
 
     def updates(
         self, networks: Mapping[str, Forward], batch: Batch, progress: Progress

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from torch import Tensor
+
 from protocon.data.loading.support import Support
 from protocon.errors import ConfigError
 from protocon.networks.ema import Statistics
 from protocon.types import Progress
 
-__all__ = ["Crops", "Momentum", "Support"]
+__all__ = ["Crops", "FixedTargets", "Momentum", "Support"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,16 @@ class Momentum:
     """Name of the network that it follows."""
     statistics: Statistics = "copied"
     """Where its normalisation statistics come from."""
+
+
+@dataclass(frozen=True)
+class FixedTargets:
+    """Soft labels that training does not change."""
+
+    probs: Tensor
+    """Of every unlabelled image, (N, C)."""
+    weight: float
+    """λ_u, of the loss that they make."""
 
 
 @dataclass(frozen=True)

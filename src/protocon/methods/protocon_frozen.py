@@ -16,10 +16,10 @@ from torch import Tensor
 from protocon.core.losses import supervised_loss, unlabelled_loss
 from protocon.core.refine import refine
 from protocon.methods.base import Forward, Method, MethodConfig, Problem, Samples
-from protocon.methods.needs import Facts
+from protocon.methods.needs import Facts, FixedTargets
 from protocon.methods.neighbourhood import NeighbourhoodSettings, find_neighbourhood
 from protocon.methods.prior import ClassPrior, resolve_prior
-from protocon.types import Batch, Outputs, Progress, Step
+from protocon.types import Batch, Progress, Step
 
 
 class ProtoConFrozenConfig(NeighbourhoodSettings):
@@ -96,7 +96,9 @@ class ProtoConFrozen(Method):
         labelled, weak, (strong,) = self.forward_views(network, teacher, batch)
         probs = weak.logits.softmax(-1)
         target = self.neighbourhood[batch.index].to(probs.dtype)
-        loss_x, loss_u = self._losses(labelled, strong, batch)
+        everyone = torch.ones(len(target), dtype=torch.bool, device=target.device)
+        loss_x = supervised_loss(labelled.logits, batch.targets) * batch.labelled_share
+        loss_u = unlabelled_loss(strong.logits, target.to(strong.logits.dtype), everyone) * batch.share
         refined = refine(probs, target, self.config.alpha)
         agreement = (probs.argmax(-1) == target.argmax(-1)).float().mean()
         sure = (target.max(-1).values >= self.config.threshold).float().mean()
@@ -109,23 +111,9 @@ class ProtoConFrozen(Method):
         rows = {"index": batch.index, "classifier": probs.argmax(-1), "refined": refined.argmax(-1)}
         return Step(loss_x + self.config.lambda_u * loss_u, terms, rows)
 
-    def loss_of(self, labelled: Outputs, strong: tuple[Outputs, ...], batch: Batch) -> Tensor:
-        """The same loss from outputs alone: the weak view is only for the log.
-
-        Args:
-            labelled: outputs of the labelled views.
-            strong: outputs of the strong views.
-            batch: this step's targets and positions.
-        """
-        loss_x, loss_u = self._losses(labelled, strong[0], batch)
-        return loss_x + self.config.lambda_u * loss_u
-
-    def _losses(self, labelled: Outputs, strong: Outputs, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Of the labels, and of the neighbourhood's soft labels."""
-        target = self.neighbourhood[batch.index].to(strong.logits.dtype)
-        everyone = torch.ones(len(target), dtype=torch.bool, device=target.device)
-        loss_x = supervised_loss(labelled.logits, batch.targets) * batch.labelled_share
-        return loss_x, unlabelled_loss(strong.logits, target, everyone) * batch.share
+    def fixed_targets(self) -> FixedTargets:
+        """The neighbourhood's soft labels: the weak view is only for the log."""
+        return FixedTargets(self.neighbourhood, self.config.lambda_u)
 
     def opinions(self, probs: Tensor, index: Tensor) -> dict[str, Tensor]:
         """The trained classifier's opinion, the neighbourhood's, the nearest prototype's, and the first two mixed.

@@ -37,7 +37,7 @@ class EfficientNetLite(nn.Module):
     def __init__(self, size: int, *, in_channels: int = 3) -> None:
         super().__init__()
         width, depth = _SCALES[size]
-        self.conv_stem = _SameConv(in_channels, _STEM, 3, stride=2)
+        self.conv_stem = SameConv(in_channels, _STEM, 3, stride=2)
         self.bn1 = _NormAct(_STEM)
         # The first and the last stage are not deeper in larger networks.
         before = _scaled(16, width)
@@ -70,25 +70,27 @@ class _NormAct(nn.BatchNorm2d):
         return out
 
 
-class _SameConv(nn.Conv2d):
+class SameConv(nn.Conv2d):
     """A convolution with stride whose padding is TensorFlow's: what is left over goes to the right and below."""
 
     def __init__(self, channels: int, out: int, kernel: int, *, stride: int, groups: int = 1) -> None:
         super().__init__(channels, out, kernel, stride=stride, groups=groups, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        bottom, right = (self._missing(int(side)) for side in x.shape[-2:])
-        padded = F.pad(x, (right // 2, right - right // 2, bottom // 2, bottom - bottom // 2))
-        return F.conv2d(padded, self.weight, None, self.stride, 0, 1, self.groups)
+        """The convolution of the padded images."""
+        rows, columns = (self.padded(int(side)) for side in x.shape[-2:])
+        return F.conv2d(F.pad(x, (*columns, *rows)), self.weight, self.bias, self.stride, 0, 1, self.groups)
 
-    def _missing(self, side: int) -> int:
+    def padded(self, side: int) -> tuple[int, int]:
+        """How many pixels are added before and after a side of so many."""
         kernel, stride = self.kernel_size[0], self.stride[0]
-        return max((math.ceil(side / stride) - 1) * stride + kernel - side, 0)
+        missing = max((math.ceil(side / stride) - 1) * stride + kernel - side, 0)
+        return missing // 2, missing - missing // 2
 
 
 def _depthwise(channels: int, kernel: int, stride: int) -> nn.Conv2d:
     if stride > 1:
-        return _SameConv(channels, channels, kernel, stride=stride, groups=channels)
+        return SameConv(channels, channels, kernel, stride=stride, groups=channels)
     return nn.Conv2d(channels, channels, kernel, padding=kernel // 2, groups=channels, bias=False)
 
 

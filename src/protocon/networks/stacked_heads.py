@@ -59,6 +59,30 @@ class StackedHeads(nn.Module):
         return x
 
     @torch.no_grad()
+    def learn(self, x: Tensor, targets: Tensor, weights: Tensor) -> None:
+        """Put into every parameter's `grad` the gradient of Σ weight · cross-entropy with soft labels.
+
+        Two layers have a gradient that can be written down; to have it derived in every step takes longer than to
+        compute it.
+
+        Args:
+            x: each network's own rows, (G, n, D).
+            targets: their soft labels, (G, n, C).
+            weights: how much each row counts, (G, n).
+        """
+        inputs = [(x - self.mean) / self.std]
+        for weight, bias in list(zip(self.matrices(), self.biases(), strict=True))[:-1]:
+            inputs.append(torch.baddbmm(bias[:, None], inputs[-1], weight.transpose(1, 2)).relu_())
+        logits = torch.baddbmm(self.biases()[-1][:, None], inputs[-1], self.matrices()[-1].transpose(1, 2))
+        slope = logits.softmax(-1).sub_(targets).mul_(weights[..., None])
+        for number in reversed(range(len(inputs))):
+            weight, bias = self.matrices()[number], self.biases()[number]
+            weight.grad = torch.bmm(slope.transpose(1, 2), inputs[number])
+            bias.grad = slope.sum(1)
+            if number:  # through the ReLU whose outputs these inputs are
+                slope = torch.bmm(slope, weight).mul_(inputs[number] > 0)
+
+    @torch.no_grad()
     def unstacked(self, run: int, network: _N) -> _N:
         """Put one network's weights into `network`, which is returned."""
         for number, name in enumerate(self._layers):

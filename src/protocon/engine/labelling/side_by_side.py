@@ -23,9 +23,10 @@ from protocon.engine.setup.session import Session
 from protocon.engine.setup.whole_set import whole_set
 from protocon.features.picked_view import PickedDraws, PickedView
 from protocon.methods import Method
+from protocon.methods.needs import FixedTargets
 from protocon.networks.ema import ramped_decay
 from protocon.networks.stacked_heads import StackedHeads, heads_only
-from protocon.types import Batch, Outputs, Progress
+from protocon.types import Progress
 
 _BY_ELEMENT = ("sgd", "adamw")
 """Optimisers that treat each weight by itself, so that it does not matter which are stacked."""
@@ -39,7 +40,8 @@ def can_stack(session: Session) -> bool:
     """Whether runs like this one can be trained side by side: heads on cached views, and a method without a memory."""
     method, config = session.method, session.config
     return (
-        type(method).loss_of is not Method.loss_of
+        method.fixed_targets() is not None
+        and method.strong_views == 1
         and all(getattr(type(method), name) is getattr(Method, name) for name in _PLAIN)
         and not method.crops
         and isinstance(session.views.weak, PickedView)
@@ -57,8 +59,29 @@ class _Draws:
 
     labelled: PickedDraws
     """Of every place in the epoch's stream of labels."""
-    strong: tuple[PickedDraws, ...]
+    strong: PickedDraws
     """Of every position in the unlabelled set."""
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """Images and soft labels of each run's labelled or unlabelled set, one run below the other.
+
+    Runs with fewer images than others are filled up with rows that are never asked for.
+    """
+
+    images: Tensor
+    """Positions in the whole set, (G, m)."""
+    targets: Tensor
+    """(G, m, C)."""
+
+    @staticmethod
+    def stacked(images: Sequence[Tensor], targets: Sequence[Tensor]) -> "_Lists":
+        return _Lists(*(nn.utils.rnn.pad_sequence(list(rows), batch_first=True) for rows in (images, targets)))
+
+    def at(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """Images (G, n) and targets (G, n, C) at these places (G, n) of each run's own list."""
+        return self.images.gather(1, places), self.targets[torch.arange(len(places))[:, None], places]
 
 
 class SideBySide:
@@ -77,10 +100,17 @@ class SideBySide:
             if session.method.wants_samples():
                 session.method.prepare(whole_set(session))
         self._samples = first.samples.read(np.arange(len(first.samples))).to(device)
-        splits = [session.split for session in sessions]
-        self._labelled = [torch.from_numpy(split.labelled).to(device) for split in splits]
-        self._targets = [torch.from_numpy(split.labels).to(device) for split in splits]
-        self._unlabelled = [torch.from_numpy(split.unlabelled).to(device) for split in splits]
+        classes = torch.eye(len(first.bundle.train.class_names), device=device)
+        self._labelled = _Lists.stacked(
+            [torch.from_numpy(session.split.labelled).to(device) for session in sessions],
+            [classes[torch.from_numpy(session.split.labels).to(device)] for session in sessions],
+        )
+        learnt = [_learnt(session.method) for session in sessions]
+        self._weight = learnt[0].weight
+        self._unlabelled = _Lists.stacked(
+            [torch.from_numpy(session.split.unlabelled).to(device) for session in sessions],
+            [fixed.probs.float() for fixed in learnt],
+        )
         self._plans = [self._plan(session) for session in sessions]
         self._heads = StackedHeads([session.network.to(device) for session in sessions])
         self._averaged = copy.deepcopy(self._heads).requires_grad_(False)
@@ -114,9 +144,7 @@ class SideBySide:
         orders = {plan: plan.order(epoch) for plan in set(self._plans)}
         for number in range(self.steps_per_epoch):
             steps = {plan: plan.positions(epoch, number, order) for plan, order in orders.items()}
-            loss = self._loss([steps[plan] for plan in self._plans], draws, number)
-            self._optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            self._learn([steps[plan] for plan in self._plans], draws, number)
             self._apply(Progress(epoch, self._step, self.epochs, total))
             self._step += 1
 
@@ -126,10 +154,9 @@ class SideBySide:
         if not isinstance(weak, PickedView) or not isinstance(strong, PickedView):
             raise TypeError("views that are not of features; ask can_stack first")
         keys = plan.keys(epoch, torch.arange(plan.unlabelled)).to(self._device)
-        views = range(session.method.strong_views)
         return _Draws(
             self._drawn(weak, fold(plan.labelled_keys(epoch).to(self._device), WEAK)),
-            tuple(self._drawn(strong, fold(keys, STRONG + view)) for view in views),
+            self._drawn(strong, fold(keys, STRONG)),
         )
 
     def _drawn(self, view: PickedView, keys: Tensor) -> PickedDraws:
@@ -137,26 +164,22 @@ class SideBySide:
         width = self._samples.shape[-1]
         return PickedDraws.joined([view.draw(part, width) for part in torch.split(keys, ROWS)])
 
-    def _loss(self, steps: list[tuple[Tensor, Tensor]], draws: _Draws, number: int) -> Tensor:
-        """Sum of the runs' losses: each reaches its own weights alone."""
+    def _learn(self, steps: list[tuple[Tensor, Tensor]], draws: _Draws, number: int) -> None:
+        """Gradients of the runs' losses: each reaches its own weights alone."""
         samples, device, size = self._samples, self._device, self._optim.batch_size
-        labelled = draws.labelled.rows(slice(number * size, (number + 1) * size))
-        views: list[Tensor] = []
-        steps = [(at.to(device), index.to(device)) for at, index in steps]
-        for run, (at, index) in enumerate(steps):
-            images = self._unlabelled[run][index]
-            strong = [view.rows(index).apply(samples, images) for view in draws.strong]
-            own = self._labelled[run][at]
-            views.append(torch.cat([labelled.apply(samples, own), *strong]))
-        logits = self._heads(nn.utils.rnn.pad_sequence(views, batch_first=True))  # runs may differ by a row
-        losses = []
-        for run, ((at, index), session) in enumerate(zip(steps, self._sessions, strict=True)):
-            none = views[run][:0]
-            sizes = [len(at), *[len(index)] * len(draws.strong)]
-            seen, *others = (Outputs(part, none) for part in torch.split(logits[run, : len(views[run])], sizes))
-            batch = Batch(none, self._targets[run][at], at, none, (), index)
-            losses.append(session.method.loss_of(seen, tuple(others), batch))
-        return torch.stack(losses).sum()
+        at = torch.stack([places for places, _ in steps]).to(device)
+        counts = torch.tensor([len(index) for _, index in steps], device=device)
+        # Runs may differ by a row: the shorter ones see an image once more, which counts for nothing.
+        index = nn.utils.rnn.pad_sequence([index for _, index in steps], batch_first=True).to(device)
+        present = torch.arange(index.shape[1], device=device) < counts[:, None]
+        labelled, own = self._labelled.at(at)
+        unlabelled, soft = self._unlabelled.at(index)
+        views = (
+            draws.labelled.rows(slice(number * size, (number + 1) * size)).apply(samples, labelled),
+            draws.strong.rows(index).apply(samples, unlabelled),
+        )
+        weights = torch.full(at.shape, 1.0 / size, device=device), self._weight * present / counts[:, None]
+        self._heads.learn(torch.cat(views, 1), torch.cat([own, soft], 1), torch.cat(weights, 1))
 
     def _apply(self, progress: Progress) -> None:
         """The optimiser's step, and the averaged weights after it: as `Learners` does it."""
@@ -177,6 +200,13 @@ class SideBySide:
             self._averaged.unstacked(run, copy.deepcopy(session.network).requires_grad_(False)).eval()
             for run, session in enumerate(self._sessions)
         ]
+
+
+def _learnt(method: Method) -> FixedTargets:
+    fixed = method.fixed_targets()
+    if fixed is None:
+        raise TypeError("a method whose targets change; ask can_stack first")
+    return fixed
 
 
 def same_steps(sessions: Sequence[Session]) -> list[list[int]]:

@@ -191,7 +191,9 @@ class Learners:
 
 def _leave_fixed(network: nn.Module, fixed: tuple[str, ...]) -> list[nn.Parameter]:
     """Without a gradient an optimiser skips a weight; returns those."""
-    left = [weight for name, weight in network.named_parameters() if fixed and name.startswith(fixed)]
+    if not fixed:
+        return []
+    left = [weight for name, weight in network.named_parameters() if name.startswith(fixed)]
     for weight in left:
         weight.grad = None
     return left

@@ -1,0 +1,50 @@
+"""An EfficientNet-Lite as an ONNX model, written without torch's exporter."""
+
+import onnxruntime
+import pytest
+import torch
+from torch import nn
+
+from protocon.features import onnx_forward as onnx_module
+from protocon.features.fold import folded
+from protocon.features.onnx_forward import onnx_forward
+from protocon.features.onnx_lite import lite_onnx
+from protocon.networks.efficientnet_lite import EfficientNetLite
+from protocon.networks.pooled_blocks import PooledBlocks
+
+
+def lite(blocks: int) -> nn.Module:
+    """A network whose norms have statistics of their own."""
+    torch.manual_seed(0)
+    network = EfficientNetLite(0)
+    for norm in network.modules():
+        if isinstance(norm, nn.BatchNorm2d):
+            assert norm.running_mean is not None
+            norm.running_mean.normal_(std=0.2)
+            nn.init.normal_(norm.bias, std=0.2)
+    return (PooledBlocks(network, blocks) if blocks else network).eval()
+
+
+@pytest.mark.parametrize("blocks", [0, 3])
+@pytest.mark.parametrize("side", [64, 57])  # strides pad even and odd sides differently
+def test_it_gives_the_features_of_the_network(blocks: int, side: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx_module, "_exported", lambda *_: pytest.fail("torch's exporter was called"))
+    module = lite(blocks)
+    images = torch.rand(3, 3, side, side, generator=torch.Generator().manual_seed(1)) * 2 - 1
+    forward = onnx_forward(module, images[:2])
+    assert forward is not None
+    with torch.inference_mode():
+        expected = module(images)
+    assert (forward(images) - expected).abs().max() < 1e-5 * expected.abs().max()
+
+
+def test_the_file_knows_no_number_of_images() -> None:
+    content = lite_onnx(folded(lite(2)) or nn.Identity(), (3, 64, 64))
+    assert content is not None
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    assert [one.shape[0] for one in (*session.get_inputs(), *session.get_outputs())] == ["n", "n"]
+
+
+def test_other_networks_and_norms_that_are_not_folded_are_left_to_torch() -> None:
+    assert lite_onnx(nn.Conv2d(3, 4, 1), (3, 64, 64)) is None
+    assert lite_onnx(lite(0), (3, 64, 64)) is None
