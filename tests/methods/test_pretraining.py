@@ -32,6 +32,7 @@ from protocon.methods.dino import DINO, DINOConfig
 from protocon.methods.moco import MoCo, MoCoConfig
 from protocon.methods.needs import Crops
 from protocon.methods.swav import SwAV, SwAVConfig
+from protocon.networks.projector import build_projector
 from protocon.networks.prototype_head import PrototypeHead
 from protocon.settings.auto import resolve_auto
 from protocon.settings.config import build_config
@@ -112,6 +113,13 @@ def test_moco_and_its_queue() -> None:
         queue = plain.enqueue(queue, key, 8)
         held = {tuple(np.round(row, 9)) for row in method.queue.embeddings.numpy() if row.any()}
         assert held == {tuple(np.round(row, 9)) for row in queue}
+
+
+def test_mocos_head_is_normalised_except_in_the_published_recipe() -> None:
+    for recipe, count in (("pretrain-moco", 1), ("imagenet-moco", 0)):
+        norm = build_config(recipe=recipe).network.projector_norm
+        head = build_projector(8, 4, MoCo.projector, norm=norm)
+        assert sum(isinstance(layer, nn.BatchNorm1d) for layer in head) == count
 
 
 def test_mocos_queue_is_too_short_for_an_images_own_earlier_keys() -> None:
@@ -398,7 +406,7 @@ def test_dino_without_centring_is_warned_of(data: Path, tmp_path: Path) -> None:
 
 
 def test_moco_with_leaking_norms_is_warned_of(data: Path, tmp_path: Path) -> None:
-    settings = (*TWO_EPOCHS, "queue_size=32", "mu=1", "optim.batch_size=6")
+    settings = (*TWO_EPOCHS, "queue_size=32", "mu=1", "optim.batch_size=8")
     for norms in ("averaged", "batch"):
         train(config_of(data, "moco", (*settings, f"key_norms={norms}"), images=True), tmp_path, norms)
     assert not any("leaking_keys" in line for line in warned(tmp_path, "averaged"))

@@ -47,7 +47,7 @@ class MoCo(Pretraining):
     """One view is the query, the other the key."""
 
     Config: ClassVar[type[MethodConfig]] = MoCoConfig
-    projector = ProjectorShape(layers=2, norm=False)
+    projector = ProjectorShape(layers=2)
     config: MoCoConfig
     leak: Tensor
 
