@@ -115,10 +115,11 @@ def test_moco_and_its_queue() -> None:
         assert held == {tuple(np.round(row, 9)) for row in queue}
 
 
-def test_mocos_head_is_normalised_except_in_the_published_recipe() -> None:
-    for recipe, count in (("pretrain-moco", 1), ("imagenet-moco", 0)):
+@pytest.mark.parametrize(("method", "layers"), [("moco", 1), ("dino", 2)])
+def test_heads_of_short_runs_are_normalised_and_published_ones_are_not(method: str, layers: int) -> None:
+    for recipe, count in ((f"pretrain-{method}", layers), (f"imagenet-{method}", 0)):
         norm = build_config(recipe=recipe).network.projector_norm
-        head = build_projector(8, 4, MoCo.projector, norm=norm)
+        head = build_projector(8, 4, METHODS[method].projector, norm=norm)
         assert sum(isinstance(layer, nn.BatchNorm1d) for layer in head) == count
 
 

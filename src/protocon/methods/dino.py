@@ -56,7 +56,7 @@ class DINO(MultiCrop):
     """Self-distillation without labels."""
 
     Config: ClassVar[type[MethodConfig]] = DINOConfig
-    projector = ProjectorShape(layers=3, norm=False, activation="gelu")
+    projector = ProjectorShape(layers=3, activation="gelu")
     evaluated = "teacher"
     config: DINOConfig
 
