@@ -56,7 +56,7 @@ def test_label_studios_converter_reads_annotations_and_predictions(run: Path, tm
     made = converter.Converter(config, str(tmp_path), download_resources=False)
     made.convert_to_json_min(str(tmp_path / "in"), str(tmp_path / "out"), is_dir=True)
     found = json.loads((tmp_path / "out" / "result.json").read_text())
-    assert {row["image"].removeprefix("/data/local-files/?d="): row["label"] for row in found} == TAKEN
+    assert {row["image"].removeprefix("/data/local-files/?d=photos/"): row["label"] for row in found} == TAKEN
 
 
 _FIFTYONE = """

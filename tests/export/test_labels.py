@@ -60,7 +60,7 @@ def test_hugging_face_reads_its_metadata(run: Path, tmp_path: Path) -> None:
 def test_label_studio_gets_annotations_and_predictions(run: Path, tmp_path: Path) -> None:
     export_labels(run, file_format="label-studio", out=tmp_path / "ls")
     tasks = json.loads((tmp_path / "ls" / "tasks.json").read_text())
-    assert [task["data"]["image"] for task in tasks] == [f"/data/local-files/?d={name}" for name in TAKEN]
+    assert [task["data"]["image"] for task in tasks] == [f"/data/local-files/?d=photos/{name}" for name in TAKEN]
     view = ElementTree.fromstring((tmp_path / "ls" / "labels.xml").read_text())
     choices = {choice.get("value") for choice in view.iter("Choice")}
     assert choices == set(NAMES)
@@ -91,6 +91,11 @@ def test_the_command_and_its_errors(
     done = run_command(monkeypatch, capsys, "export", str(run), "--format", "folders", "--out", str(tmp_path / "x"))
     assert done.code == 0, done.err
     assert "4 images, 1 with your labels and 3 with accepted ones; 2 to look at are left out" in done.out
+    done = run_command(
+        monkeypatch, capsys, "export", str(run), "--format", "label-studio", "--out", str(tmp_path / "l")
+    )
+    assert f"LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT={tmp_path} label-studio" in done.out
+    assert f"the path {tmp_path / 'photos'} " in done.out
     (tmp_path / "photos" / "000.png").unlink()
     done = run_command(monkeypatch, capsys, "export", str(run), "--format", "fiftyone", "--out", str(tmp_path / "y"))
     assert done.code == 1

@@ -1,5 +1,6 @@
 """`protocon export`."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -53,6 +54,23 @@ def export(
     emit(as_json, result, show)
 
 
+def label_studio_steps(folder: str, root: str) -> list[str]:
+    """What to do in Label Studio so that it shows tasks and images.
+
+    Args:
+        folder: the export.
+        root: the folder of the images.
+    """
+    served = f"LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT={shlex.quote(str(Path(root).parent))}"
+    return [
+        "Label Studio reads the images from disk. Start it with:",
+        f"  LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED=true {served} label-studio",
+        f"Make a project with the labelling interface {folder}/labels.xml. In its settings, under Cloud Storage, add a "
+        f"source storage of local files with the path {root} (it need not be synchronised). "
+        f"Then import {folder}/tasks.json",
+    ]
+
+
 def _export_labels(run: Path, file_format: str, out: Path | None, as_json: bool) -> None:
     from protocon.export.label_formats import export_labels
 
@@ -65,7 +83,7 @@ def _export_labels(run: Path, file_format: str, out: Path | None, as_json: bool)
             f"accepted ones; {result['left_out']:,} to look at are left out"
         ]
         if file_format == "label-studio":
-            lines.append(f"images are read from disk: set LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT={result['root']}")
+            lines += label_studio_steps(result["folder"], result["root"])
         for line in lines:
             say(console, line)
 

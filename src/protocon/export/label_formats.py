@@ -41,15 +41,16 @@ def hugging_face(found: LabelledImages, out: Path) -> None:
 
 
 def label_studio(found: LabelledImages, out: Path) -> None:
-    """tasks.json and labels.xml for Label Studio, images served from disk: its document root is the image folder.
+    """tasks.json and labels.xml for Label Studio, images served from disk.
 
-    Given labels become annotations, the model's become predictions with their score.
+    Its document root is the folder above the images: it serves none that lie in the document root itself. Given labels
+    become annotations, the model's become predictions with their score.
     https://labelstud.io/guide/predictions, https://labelstud.io/guide/storage (local files).
     """
     tasks = []
     for image in found.images:
         choice = {"from_name": "label", "to_name": "image", "type": "choices", "value": {"choices": [image.label]}}
-        task: dict[str, Any] = {"data": {"image": f"/data/local-files/?d={quote(image.file)}"}}
+        task: dict[str, Any] = {"data": {"image": f"/data/local-files/?d={quote(f'{found.root.name}/{image.file}')}"}}
         if image.given:
             task["annotations"] = [{"result": [choice]}]
         else:
