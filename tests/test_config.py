@@ -18,7 +18,7 @@ from protocon.settings.config import (
     to_yaml,
     validate,
 )
-from protocon.settings.recipe import merge, parse_yaml, recipe_names
+from protocon.settings.recipe import merge, parse_yaml, recipe_names, recipe_text
 
 
 def protocon_settings(config: RunConfig) -> ProtoConConfig:
@@ -269,3 +269,16 @@ def test_the_papers_200_clusters_do_not_depend_on_the_labels_left_out(recipe: st
     assert settings.centroid_warmup == 20
     usual = settings.model_copy(update={"clusters": None})
     assert sizes_for(usual, samples=50_000 - labels, classes=10).clusters < 200
+
+
+def test_domainnets_recipe_has_its_values_and_says_where_each_comes_from() -> None:
+    config = build_config(recipe="paper-domainnet")
+    settings = protocon_settings(config)
+    assert (config.optim.weight_decay, config.optim.epochs, config.optim.mu) == (0.0003, 300, 5)  # FixMatch's, ImageNet
+    assert (config.optim.batch_size, settings.heads) == (64, 1)  # stated nowhere
+    assert (settings.threshold, settings.centroid_warmup, settings.neighbours) == (0.7, 70, 250)  # the paper's
+    comment = " ".join(recipe_text("paper-domainnet").replace("\n#", "").split("extends:")[0].split())
+    for source in ("From the paper's text:", "weight decay 0.0003 and 300 epochs are the defaults of FixMatch's"):
+        assert source in comment
+    assert "Stated nowhere, and ours: a batch of 64" in comment
+    assert "one clustering head" in comment

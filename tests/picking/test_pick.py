@@ -4,6 +4,7 @@ import csv
 import doctest
 import io
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,9 @@ def test_the_command_writes_a_table_that_train_reads_once_filled_and_a_page(
     found = run_command(monkeypatch, capsys, *arguments, "--out", str(out))
     assert found.code == 0, found.err
     assert found.json["images"] == 29
+    assert found.json["next"] == shlex.join(
+        ["protocon", "train", str(place / "photos"), "--labels", str(out / "picks.csv")]
+    )
     assert "broken.png" in found.err
     table = rows(out / "picks.csv")
     assert [row["file"] for row in table] == [pick["file"] for pick in found.json["picks"]]

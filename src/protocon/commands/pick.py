@@ -1,5 +1,6 @@
 """`protocon pick`."""
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -49,6 +50,7 @@ def pick(
     content: dict[str, Any] = {
         "table": str(out / TABLE),
         "page": str(out / PAGE),
+        "next": shlex.join(["protocon", "train", str(config.data.root), "--labels", str(out / TABLE)]),
         "images": found.images,
         "labelled": found.labelled,
         "picks": [
@@ -66,7 +68,4 @@ def _show(screen: Console, content: dict[str, Any]) -> None:
         say(screen, f"     and {len(picks) - _SHOWN:,} more")
     labelled = f", {content['labelled']:,} of them labelled already" if content["labelled"] else ""
     say(screen, f"{len(picks)} of {content['images']:,} images{labelled}: look at {content['page']}")
-    say(
-        screen,
-        f"fill in the labels in {content['table']}; then: protocon train FOLDER --labels {content['table']}",
-    )
+    say(screen, f"fill in the labels in {content['table']}; then:\n  {content['next']}")
