@@ -9,7 +9,7 @@ import pytest
 
 from protocon.errors import RunError
 from protocon.report import collect, gallery
-from protocon.report.drawing import Line
+from protocon.report.charts import Line
 from protocon.report.figures import curve_table, percent
 from protocon.report.headline import headline
 from protocon.report.intervals import wilson_interval

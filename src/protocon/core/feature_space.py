@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh
 
 _TINY = 1e-12
 _LEAST_SPREAD = 1e-6
@@ -108,6 +107,8 @@ def feature_space(features: np.ndarray, dimensions: int, parts: Sequence[int] | 
     count, width = centred.shape
     kept = max(1, min(dimensions, count - 1, width))
     covariance = (centred.T @ centred).astype(np.float64) / count
+    from scipy.linalg import eigh  # imported here: it takes a tenth of a second, and few runs need it
+
     values, vectors = eigh(covariance, subset_by_index=(width - kept, width - 1))
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     largest = np.abs(vectors).argmax(axis=0)

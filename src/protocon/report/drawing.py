@@ -1,20 +1,19 @@
-"""Figures as SVG texts: one look for all, colours that colour-blind readers can tell apart."""
+"""The rarer figures as SVG texts, by matplotlib; colours that colour-blind readers can tell apart.
+
+matplotlib takes most of a second to import, so that is done when the first of them is drawn.
+"""
 
 import base64
 import io
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from protocon.report.collect import ClassHistory, ClusterMembers, Confusion, Curve
+from protocon.report.collect import ClassHistory, ClusterMembers
+from protocon.report.svg_canvas import short
 
 BLUE, ORANGE, GREEN, BLACK, PURPLE, SKY, AMBER = (
     "#0072B2",
@@ -52,21 +51,14 @@ _STYLE: Any = {
     # A class may be called $5$.
     "text.parse_math": False,
 }
-_NAME_LENGTH = 16
-
-
-@dataclass(frozen=True)
-class Line:
-    """A curve with its name and look."""
-
-    label: str
-    curve: Curve
-    colour: str
-    dash: str = "-"
 
 
 def _drawn(draw: Callable[[Any], None], width: float, height: float) -> str:
     """Draw and return the figure as a data URI of SVG."""
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
         # A class name may be in a script that the measuring font lacks; the reader's font has it.
         warnings.simplefilter("ignore", UserWarning)
@@ -78,64 +70,12 @@ def _drawn(draw: Callable[[Any], None], width: float, height: float) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(text.getvalue().encode()).decode()
 
 
-def short(name: str, length: int = _NAME_LENGTH) -> str:
-    """A name that fits beside an axis."""
-    clean = " ".join(name.split())
-    return clean if len(clean) <= length else clean[: length - 1] + "…"
-
-
-def lines(series: Sequence[Line], *, percent: bool, legend: bool) -> str:
-    """Curves over the epochs in one frame; shares on an axis from 0 to 100 %, anything else from 0 on.
-
-    Args:
-        series: curves with their names and colours.
-        percent: whether values are shares.
-        legend: whether to name the curves in the frame.
-    """
-
-    def draw(figure: Any) -> None:
-        _panel(figure.add_subplot(), series, title="", percent=percent)
-        if legend:
-            columns = 2 if max(len(line.label) for line in series) > 14 else min(4, len(series))
-            figure.legend(loc="outside lower left", ncols=columns)
-
-    legend_rows = -(-len(series) // 2) if legend else 0
-    return _drawn(draw, 5.6, 3.1 + 0.16 * legend_rows)
-
-
-def panels(parts: Sequence[tuple[str, Sequence[Line]]]) -> str:
-    """Small frames side by side, two in a row, each with its own scale."""
-
-    def draw(figure: Any) -> None:
-        rows = -(-len(parts) // 2)
-        for number, (title, series) in enumerate(parts, start=1):
-            _panel(figure.add_subplot(rows, 2, number), series, title=title, percent=False)
-        handles, labels = figure.axes[0].get_legend_handles_labels()
-        if len(labels) > 1:
-            figure.legend(handles, labels, loc="outside lower left", ncols=2)
-
-    return _drawn(draw, 5.6, 0.5 + 1.9 * -(-len(parts) // 2))
-
-
-def _panel(axes: Any, series: Sequence[Line], *, title: str, percent: bool) -> None:
-    for line in series:
-        shown = line.curve.thinned()
-        marker = "o" if len(shown) == 1 else None
-        axes.plot(shown.epochs, shown.values, label=line.label, color=line.colour, linestyle=line.dash, marker=marker)
-    axes.set_title(title)
-    axes.set_xlabel("epoch")
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-    if percent:
-        axes.set_ylim(-0.02, 1.02)
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
-    else:
-        axes.set_ylim(bottom=0.0)
-
-
 def histogram(sizes: ClusterMembers) -> str:
     """Cluster sizes, with γ and n as upright lines."""
 
     def draw(figure: Any) -> None:
+        from matplotlib.ticker import MaxNLocator
+
         axes = figure.add_subplot()
         low, high = int(sizes.members.min()), int(sizes.members.max())
         step = max(1, -(-(high - low + 1) // 24))
@@ -162,6 +102,8 @@ def heatmap(history: ClassHistory) -> str:
     """Classes downwards, epochs to the right, a share as a shade from dark (0 %) to bright (100 %)."""
 
     def draw(figure: Any) -> None:
+        from matplotlib.ticker import MaxNLocator, PercentFormatter
+
         axes = figure.add_subplot()
         edges = _edges(history.epochs)
         rows = np.arange(len(history.names) + 1)
@@ -187,31 +129,6 @@ def _edges(epochs: np.ndarray) -> np.ndarray:
         return np.array([epochs[0] - 0.5, epochs[0] + 0.5])
     middle = (epochs[1:] + epochs[:-1]) / 2
     return np.concatenate([[2 * epochs[0] - middle[0]], middle, [2 * epochs[-1] - middle[-1]]])
-
-
-def matrix(confusion: Confusion) -> str:
-    """Counts in cells that are shaded by their share of the row."""
-
-    def draw(figure: Any) -> None:
-        axes = figure.add_subplot()
-        counts = confusion.counts
-        share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-        axes.imshow(share, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-        size = 9 if len(counts) <= 12 else 7
-        for row, column in np.argwhere(counts > 0):
-            colour = "white" if share[row, column] > 0.55 else "#1d2530"
-            axes.text(column, row, str(counts[row, column]), ha="center", va="center", fontsize=size, color=colour)
-        names = [short(name, 12) for name in confusion.names]
-        long = max(map(len, names), default=0) > 3
-        axes.set_xticks(range(len(names)), names, rotation=90 if long else 0)
-        axes.set_yticks(range(len(names)), names)
-        axes.set_xlabel(confusion.columns)
-        axes.set_ylabel(confusion.rows)
-        axes.grid(visible=False)
-        axes.tick_params(length=0)
-
-    side = 1.2 + 0.34 * max(5, len(confusion.names))
-    return _drawn(draw, max(4.6, min(7.4, side + 0.6)), min(7.4, side))
 
 
 def scatter(places: np.ndarray, classes: Sequence[str | None]) -> str:

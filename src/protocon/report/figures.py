@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from protocon.report import collect, drawing
+from protocon.report import charts, collect, drawing
+from protocon.report.charts import Line
 from protocon.report.collect import Curve
-from protocon.report.drawing import BLACK, BLUE, COLOURS, DASHES, GREEN, ORANGE, PURPLE, Line
+from protocon.report.drawing import BLACK, BLUE, COLOURS, DASHES, GREEN, ORANGE, PURPLE
 from protocon.report.record import Record
 
 _TABLE_ROWS = 12
@@ -80,7 +81,7 @@ def share_picture(
     """
     if not series:
         return None
-    source = drawing.lines(series, percent=True, legend=len(series) > 1 if legend is None else legend)
+    source = charts.lines(series, percent=True, legend=len(series) > 1 if legend is None else legend)
     alt = f"{title}: {_summary(series, shares=True)}"
     return DrawnFigure(title, source, alt, caption, curve_table(series, shares=True))
 
@@ -177,7 +178,7 @@ def losses(records: list[Record], labels: list[str]) -> DrawnFigure | None:
     ends = ", ".join(f"{line.label} {line.curve.last:.3g}" for line in columns)
     return DrawnFigure(
         "Losses",
-        drawing.panels(parts),
+        charts.panels(parts),
         f"Losses over the epochs; last values: {ends}",
         "Means over an epoch, before they are weighted.",
         curve_table(columns, shares=False) if len(columns) <= 8 else None,
@@ -206,7 +207,7 @@ def cluster_range(record: Record) -> DrawnFigure | None:
     title = "Smallest and largest cluster"
     return DrawnFigure(
         title,
-        drawing.lines(series, percent=False, legend=True),
+        charts.lines(series, percent=False, legend=True),
         f"{title}: {_summary(series, shares=False)}",
         "Images in a cluster at the end of each epoch. The constraint of Eq. 3 keeps clusters from starving.",
         curve_table(series, shares=False),
@@ -290,7 +291,7 @@ def confusion_picture(found: collect.Confusion) -> DrawnFigure:
     worst = "none" if not found.pairs else "{} taken for {}, {} images".format(*found.pairs[0])
     return DrawnFigure(
         title,
-        drawing.matrix(found),
+        charts.matrix(found),
         f"{title}; most frequent confusion: {worst}",
         caption,
         Table((found.rows, found.columns, "images"), tuple((a, b, f"{n:,}") for a, b, n in found.pairs))

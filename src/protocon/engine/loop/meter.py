@@ -46,6 +46,8 @@ class EpochMeter:
         self._right: dict[str, Tensor] = {}
         self._known = torch.zeros((), dtype=torch.int64, device=truth.device)
         self._by_class = torch.zeros(classes, dtype=torch.int64, device=truth.device)
+        self._numbers = torch.arange(classes, device=truth.device)
+        self._any_known = bool((truth >= 0).any())
         self._unchecked: Unchecked | None = None
 
     def add(self, step: Step, rows: dict[str, Tensor], raw: RawBatch) -> None:
@@ -63,6 +65,13 @@ class EpochMeter:
             self._sums[name] = self._sums[name] + value if name in self._sums else value.clone()
         if "index" not in rows:
             return
+        if self._any_known:
+            self._count_right(rows)
+        if "refined" in rows:
+            # Not bincount, whose size the device would have to tell first.
+            self._by_class = self._by_class + (rows["refined"][:, None] == self._numbers).sum(0)
+
+    def _count_right(self, rows: dict[str, Tensor]) -> None:
         truth = self.truth[rows["index"]]
         known = truth >= 0
         self._known = self._known + known.sum()
@@ -70,10 +79,6 @@ class EpochMeter:
             if source in rows:
                 right = ((rows[source] == truth) & known).sum()
                 self._right[source] = self._right[source] + right if source in self._right else right
-        if "refined" in rows:
-            # Not bincount, whose size the device would have to tell first.
-            numbers = torch.arange(len(self._by_class), device=truth.device)
-            self._by_class = self._by_class + (rows["refined"][:, None] == numbers).sum(0)
 
     def check_finite(self) -> None:
         """Stop if a term of the step before is not finite. One step late: no waiting for the device."""
