@@ -17,7 +17,7 @@ _OURS = ("method.neighbours=5",)
 """The paper's n = 250 needs more images than these sets have."""
 _SIDE = ("data.image_size=16",)
 _FEW = ("data.labels_per_class=2",)
-"""Where the set has fewer images per class than the cell has labels."""
+"""Where the cell has about as many labels per class as the set has images."""
 
 
 def changes(cell: PaperCell) -> list[str]:
@@ -30,7 +30,7 @@ def changes(cell: PaperCell) -> list[str]:
         found += _SIDE
     if data == "imagenet":
         found += ["data.workers=1"]
-    if cell.column == "cifar100-800" or cell.table == "moderate" or cell.column == "cifar100-400":
+    if cell.column in ("cifar100-400", "cifar100-800", "mini-imagenet-1000") or cell.table == "moderate":
         found += _FEW
     if cell.method.method == "paws":
         found += ["method.support_classes=2", "method.support_per_class=1", "method.small_size=8"]

@@ -78,8 +78,16 @@ def test_a_killed_reproduction_continues_and_gives_the_same_table(zygote: Zygote
     assert ended.code == -signal.SIGKILL, ended.output
     partial = json.loads((tmp_path / "killed/out/table.json").read_text())["cells"][0]
     assert (partial["n"], partial["within"], partial["state"]) == (1, None, "1 of 2 runs")
+    cells = tmp_path / "killed/out/cells"
+    finished = (cells / "cifar10-20-protocon-seed0/result.json").stat().st_mtime_ns
+    spent = (second.parent / "timings.jsonl").read_text().splitlines()
     whole = reproduce_small(tmp_path / "whole")
     assert reproduce_small(tmp_path / "killed") == whole
+    # It went on, rather than begin again: the finished run is as it was, and no time was measured anew.
+    assert sorted(run.name for run in cells.iterdir()) == [f"cifar10-20-protocon-seed{seed}" for seed in (0, 1)]
+    assert (cells / "cifar10-20-protocon-seed0/result.json").stat().st_mtime_ns == finished
+    assert (second.parent / "timings.jsonl").read_text().splitlines()[:2] == spent[:2]
+    assert len(spent[:2]) == 2
     content = json.loads(whole)["cells"][0]
     assert (content["n"], content["paper"], content["paper_spread"]) == (2, 90.51, 4.02)
     assert content["difference"] == pytest.approx(content["mean"] - 90.51)
