@@ -181,14 +181,18 @@ def frozen(
     cache, log = cache or scratch / "cache", scratch / "log"
     train = [sys.executable, "-m", "protocon", "train", str(photos), "--labels", str(labels), f"run.cache={cache}"]
     train += settings
-    plan = json.loads(subprocess.run([*train, "--dry-run", "--json"], capture_output=True, check=True).stdout)
-    estimated = float(plan["memory"]["total"].split()[0])
-    facts: dict[str, Any] = {"images": plan["sizes"]["labelled"] + plan["sizes"]["unlabelled"]}
+    facts: dict[str, Any] = {}
     for state in states:
+        plan = json.loads(subprocess.run([*train, "--dry-run", "--json"], capture_output=True, check=True).stdout)
+        facts["images"] = plan["sizes"]["labelled"] + plan["sizes"]["unlabelled"]
+        estimated = float(plan["memory"]["total"].split()[0])
         measured = peak_mib([*train, "--out", str(scratch / "runs")], log)
-        share = 100 * (estimated / measured - 1)
-        facts[state] = {"measured_mib": round(measured), "estimate_is_off_by_percent": round(share, 1)}
-    return facts | {"estimated_mib": round(estimated)}
+        facts[state] = {
+            "estimated_mib": round(estimated),
+            "measured_mib": round(measured),
+            "estimate_is_off_by_percent": round(100 * (estimated / measured - 1), 1),
+        }
+    return facts
 
 
 def describe(samples: list[float]) -> dict[str, Any]:

@@ -20,8 +20,11 @@ from protocon.data.loading.loader import Loader
 from protocon.data.registry import DATASETS
 from protocon.data.source_options import SourceOptions
 from protocon.engine.loop.trainer import Trainer
+from protocon.engine.planning.feature_memory import COMPUTING, USING
 from protocon.engine.planning.preview import describe_plan
 from protocon.engine.run import fit
+from protocon.engine.setup.encode import encode
+from protocon.engine.setup.session import settle
 from protocon.networks.packaged import installed
 from protocon.runs.run_data import load_data
 from protocon.settings.config import build_config
@@ -72,8 +75,12 @@ def test_images_for_a_frozen_encoder_are_not_held_and_the_estimate_counts_their_
     assert not bundle.train.in_memory
     memory = describe_plan(config, bundle)["memory"]
     assert memory["images held"] == "0.0 MiB"
-    assert float(memory["features, their space, and the report (estimate)"].split()[0]) > 300
+    features = "features, their space, and the report (estimate)"
+    assert float(memory[features].split()[0]) > 300
     assert float(memory["total"].split()[0]) > float(memory["program and libraries (measured)"].split()[0]) + 300
+    encode(settle(config, bundle), quiet(), torch.device("cpu"))
+    less = describe_plan(config, bundle)["memory"][features]  # what is in the cache needs no encoder
+    assert float(memory[features].split()[0]) - float(less.split()[0]) == pytest.approx((COMPUTING - USING) / 2**20)
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="memory is read from Linux's /proc")

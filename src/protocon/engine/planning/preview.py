@@ -12,20 +12,15 @@ from protocon.base.duration import show_duration
 from protocon.data.imageset import DataBundle
 from protocon.engine.loop.epochs import peak_memory_mib
 from protocon.engine.planning.budget import measure, within_budget
-from protocon.engine.setup.encode import FeatureInputs, outline
+from protocon.engine.planning.feature_memory import feature_memory
+from protocon.engine.setup.encode import outline
 from protocon.engine.setup.fabric import build_fabric
-from protocon.engine.setup.inputs import Inputs
 from protocon.engine.setup.session import Session, build, settle
 from protocon.methods.base import Method
-from protocon.networks.component_space import FITTED_TOGETHER
 from protocon.runs.run_data import load_data
 from protocon.settings.config import RunConfig, to_yaml
 from protocon.settings.resolved_config import ResolvedOptim
 
-_FEATURE_LIBRARIES = 340 * 2**20
-"""onnxruntime, a few batches in the encoder, matplotlib: as measured, between an empty cache and a full one."""
-_FITTED_BYTES = 16
-"""Per feature of a block of images while the space is fitted, in double precision, with its temporary copies."""
 _TIMED_SECONDS = 2.0
 _LONGEST_STEP = 3.0
 """A step that seems to take longer than this many seconds is not timed, but estimated from a few images."""
@@ -88,7 +83,7 @@ def _plan(session: Session) -> dict[str, Any]:
         "weights, average, gradients, momentum": 4 * (4 + copies) * parameters,
         "method's banks and tables": state,
         "activations of a step (estimate)": activations,
-    } | _feature_memory(session.inputs)
+    } | feature_memory(session.config, session.bundle, session.inputs)
     return {
         "config": resolved.config.model_dump(mode="json"),
         "config_yaml": to_yaml(resolved.config),
@@ -135,16 +130,6 @@ def _images_of(session: Session) -> float:
     """The same for a run."""
     side, classes = session.input_shape[-1], len(session.bundle.train.class_names)
     return images_per_step(session.method, session.config.optim, side=side, classes=classes)
-
-
-def _feature_memory(inputs: Inputs) -> dict[str, int]:
-    """What a frozen encoder's features take while they are computed, and, mapped into memory, while they are used."""
-    if not isinstance(inputs, FeatureInputs):
-        return {}
-    cached = inputs.cached
-    mapped = cached.tensor.numel() * cached.tensor.element_size()
-    fitted = _FITTED_BYTES * min(len(cached), FITTED_TOGETHER) * cached.shape[-1]
-    return {"features, their space, and the report (estimate)": _FEATURE_LIBRARIES + mapped + fitted}
 
 
 def activation_bytes(network: nn.Module, shape: tuple[int, ...]) -> int:

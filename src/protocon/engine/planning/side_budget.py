@@ -10,12 +10,12 @@ from rich.console import Console
 from protocon.base.duration import show_duration
 from protocon.base.say import say
 from protocon.data.imageset import DataBundle
+from protocon.engine.planning.feature_memory import missing_features
 from protocon.engine.setup.encode import build_frozen
 from protocon.engine.setup.fabric import Fabric
 from protocon.engine.setup.settled import Settled
-from protocon.engine.setup.view_factory import image_views
-from protocon.features.extract import FrozenEncoder, feature_table
-from protocon.runs.run_data import cache_folder, load_data
+from protocon.features.extract import FrozenEncoder
+from protocon.runs.run_data import load_data
 from protocon.settings.auto import packaged_encoder
 from protocon.settings.config import RunConfig
 
@@ -50,9 +50,7 @@ def images_within_budget(
     if budget is None or config.data.image_size != "auto" or packaged_encoder(config) is None:
         return bundle
     encoder = build_frozen(settled.config, bundle).to(fabric.device)
-    views = image_views(settled.config, shape=bundle.train.shape)
-    table = feature_table(bundle.train, encoder, views, seed=0, cache=cache_folder(config))
-    missing = len(bundle.train) * len(views) * len(table.missing()) // max(1, table.chunks)
+    missing = missing_features(settled.config, bundle, encoder)
     if not missing:
         return bundle
     side = bundle.train.shape[-1]
