@@ -63,7 +63,7 @@ class FeatureDraws:
     spread: Tensor | None
     """What it is multiplied by, (D,) or one number."""
     kept: Tensor | None
-    """Which features are not dropped, bool (n, D)."""
+    """Which features are not dropped, (n, D): flags, or ones and zeros."""
     dropout: float
 
     def apply(self, features: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from protocon.base.draws import fold
+from protocon.base.threads import one_thread
 from protocon.data.imageset import ImageSet
 from protocon.errors import ConfigError
 from protocon.features.feature_table import FeatureTable, TableFacts
@@ -247,14 +248,8 @@ class _Lanes(AbstractContextManager["_Lanes"]):
 @contextmanager
 def _one_thread_each(lanes: int) -> Iterator[ThreadPoolExecutor]:
     """Threads that each compute the views and features of a batch; with several, PyTorch uses one thread in each."""
-    before = torch.get_num_threads()
-    with ThreadPoolExecutor(lanes) as pool:
-        try:
-            if lanes > 1:
-                torch.set_num_threads(1)
-            yield pool
-        finally:
-            torch.set_num_threads(before)
+    with ThreadPoolExecutor(lanes) as pool, one_thread(lanes > 1):
+        yield pool
 
 
 def _narrowed(values: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:

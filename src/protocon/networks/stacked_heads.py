@@ -37,6 +37,7 @@ class StackedHeads(nn.Module):
         self._layers = [name for name in _LAYERS if name in dict(stacked[0].named_modules())]
         self.register_buffer("mean", stacked[0].mean.clone())
         self.register_buffer("std", stacked[0].std.clone())
+        self._as_it_is = not bool(self.mean.any()) and bool((self.std == 1).all())
         for number, name in enumerate(self._layers):
             layers = [network.get_submodule(name) for network in stacked]
             for kind in ("weight", "bias"):
@@ -70,7 +71,7 @@ class StackedHeads(nn.Module):
             targets: their soft labels, (G, n, C).
             weights: how much each row counts, (G, n).
         """
-        inputs = [(x - self.mean) / self.std]
+        inputs = [x if self._as_it_is else (x - self.mean) / self.std]
         for weight, bias in list(zip(self.matrices(), self.biases(), strict=True))[:-1]:
             inputs.append(torch.baddbmm(bias[:, None], inputs[-1], weight.transpose(1, 2)).relu_())
         logits = torch.baddbmm(self.biases()[-1][:, None], inputs[-1], self.matrices()[-1].transpose(1, 2))

@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,8 @@ from protocon.errors import ProtoConError
 
 _VERSION = 2
 """Raise it whenever decoding gives other pixels, facts or errors than before."""
+_KEPT = tuple(field.name for field in fields(ImageFacts))[1:]
+"""What a record says of an image: all but its name."""
 _SETTLED_NS = 50_000_000
 """Files that changed this recently could change again within a tick of the system's clock: no record is kept."""
 
@@ -66,7 +68,7 @@ class RecordPlace:
         """Keep a record. A cache that cannot be written to costs time later, and nothing else."""
         if not self.settled:
             return
-        rows = [one if isinstance(one, str) else list(astuple(one))[1:] for one in record.found]
+        rows = [one if isinstance(one, str) else [getattr(one, name) for name in _KEPT] for one in record.found]
         content = {"sha256": _digest(rows, record.pixels), "pixels": record.pixels, "rows": rows}
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)

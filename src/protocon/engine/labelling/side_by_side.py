@@ -7,7 +7,7 @@ once for all of them. Each run ends as it would by itself, up to rounding.
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from protocon.base.draws import fold
+from protocon.base.threads import SMALL, one_thread
 from protocon.data.loading.schedule import Plan
 from protocon.engine.loop.batch_views import STRONG, WEAK
 from protocon.engine.loop.optimizers import optimizer_of
@@ -32,6 +33,8 @@ _BY_ELEMENT = ("sgd", "adamw")
 """Optimisers that treat each weight by itself, so that it does not matter which are stacked."""
 _MAX_DRAWN = 2**25
 """Numbers that an epoch draws, at most: they are held at once."""
+_MAX_SPREAD = 2**22
+"""Flags of an epoch that are held as numbers, at most: these take four times the memory."""
 _PLAIN = ("commit", "end_epoch", "updates", "build_networks", "copies", "support", "model", "optim")
 """What a method that can be stacked leaves as it is."""
 
@@ -140,6 +143,11 @@ class SideBySide:
 
     def train_epoch(self, epoch: int) -> None:
         """One pass over the unlabelled images of each run."""
+        size = self._optim.batch_size * (1 + self._optim.mu) * self._samples.shape[-1]
+        with one_thread(size <= SMALL):  # as the trainer does it
+            self._train_epoch(epoch)
+
+    def _train_epoch(self, epoch: int) -> None:
         total, draws = self.epochs * self.steps_per_epoch, self._draws(epoch)
         orders = {plan: plan.order(epoch) for plan in set(self._plans)}
         for number in range(self.steps_per_epoch):
@@ -162,7 +170,12 @@ class SideBySide:
     def _drawn(self, view: PickedView, keys: Tensor) -> PickedDraws:
         """Draws of all keys, a few at a time: what is drawn stays in the processor's cache meanwhile."""
         width = self._samples.shape[-1]
-        return PickedDraws.joined([view.draw(part, width) for part in torch.split(keys, ROWS)])
+        drawn = PickedDraws.joined([view.draw(part, width) for part in torch.split(keys, ROWS)])
+        kept = drawn.perturb.kept
+        if kept is None or kept.numel() > _MAX_SPREAD:
+            return drawn
+        # Flags are turned into numbers whenever they are multiplied: here once for all runs.
+        return replace(drawn, perturb=replace(drawn.perturb, kept=kept.float()))
 
     def _learn(self, steps: list[tuple[Tensor, Tensor]], draws: _Draws, number: int) -> None:
         """Gradients of the runs' losses: each reaches its own weights alone."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from protocon.base import distributed
 from protocon.base.draws import fold
+from protocon.base.threads import SMALL, one_thread
 from protocon.base.torch_seed import seed_torch
 from protocon.data.imageset import ImageSet
 from protocon.data.loading.loader import Loader, RawBatch
@@ -96,22 +97,29 @@ class Trainer:
             after_step: called after every step; may raise.
         """
         self.learners.train()
-        for raw, batch in self._batches(epoch, first_step=meter.steps):
-            try:
-                step, rows = self.train_step(raw, epoch, batch)
-            except RuntimeError:
-                meter.check_finite()  # numbers that are not finite can break a step; then that is the message
-                raise
-            meter.add(step, rows, raw)
-            if display.wants_step():
-                display.step(meter.steps, meter.means())
-            after_step()
+        with one_thread(self._small):
+            for raw, batch in self._batches(epoch, first_step=meter.steps):
+                try:
+                    step, rows = self.train_step(raw, epoch, batch)
+                except RuntimeError:
+                    meter.check_finite()  # numbers that are not finite can break a step; then that is the message
+                    raise
+                meter.add(step, rows, raw)
+                if display.wants_step():
+                    display.step(meter.steps, meter.means())
+                after_step()
         with torch.no_grad():
             published = self.session.method.end_epoch(self.progress(epoch))
         if not self.config.run.sync_batchnorm:
             self.learners.average_statistics()
         check_same_state(self.state(), epoch=epoch, device=self.fabric.device)
         return {"epoch": epoch, "step": self.step, "lr": self.learning_rate(epoch)} | meter.close() | published
+
+    @property
+    def _small(self) -> bool:
+        """Whether a step is so small that one thread is quicker than two: heads on features."""
+        optim, shape = self.config.optim, self.session.samples.shape
+        return len(shape) < 3 and optim.batch_size * (1 + optim.mu) * shape[-1] <= SMALL
 
     def _batches(self, epoch: int, *, first_step: int) -> Iterator[tuple[RawBatch, Batch | None]]:
         """Raw batches, with their views where it pays to make those of several steps at once: of features."""
