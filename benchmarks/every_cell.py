@@ -65,7 +65,8 @@ def main() -> None:
             if name not in found:
                 found[name] = run_cell(name, Path(folder))
                 sys.stderr.write(f"{name}: {found[name]['state']}, {found[name]['steps']} steps\n")
-                asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+                ordered = {cell: found[cell] for cell in paper_cells() if cell in found}
+                asked.json.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

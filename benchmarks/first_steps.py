@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -26,7 +27,7 @@ _LOOK = 2.0
 """Seconds between two looks at the log."""
 
 
-def rows_of(run: Path) -> list[dict]:
+def rows_of(run: Path) -> list[dict[str, Any]]:
     """The run's epochs so far."""
     file = run / layout.METRICS
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.is_file() else []
@@ -73,7 +74,7 @@ def total_steps(run: Path) -> int:
     return int(asked)
 
 
-def digest(run: Path, recipe: str, steps: int) -> dict:
+def digest(run: Path, recipe: str, steps: int) -> dict[str, Any]:
     """What the epochs show: whether every number is finite, and how many clusters were in use."""
     rows = rows_of(run)
     seconds = [json.loads(line)["seconds"] for line in (run / layout.TIMINGS).read_text().splitlines()]

@@ -2,12 +2,16 @@
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks import from_scratch
 from protocon.claims.field import drawn, field_named
+from protocon.compare.cells import Job
+from protocon.compare.request import Cell
+from protocon.data.shared_bundle import SharedBundle
 from protocon.errors import ConfigError
 from protocon.runs.run_data import load_data
 from protocon.settings.config import build_config
@@ -32,9 +36,14 @@ def test_a_committed_file_is_continued_and_no_cell_trained_twice(
 ) -> None:
     file = tmp_path / "cells.csv"
     cells = from_scratch.plan(["supervised", "logistic-regression"], [2], [0, 1])
-    trained = []
+    trained: list[Cell] = []
     measure = from_scratch.measure
-    monkeypatch.setattr(from_scratch, "measure", lambda job, data: (trained.append(job.cell), measure(job, data))[1])
+
+    def counted(job: Job, data: SharedBundle) -> dict[str, Any]:
+        trained.append(job.cell)
+        return measure(job, data)
+
+    monkeypatch.setattr(from_scratch, "measure", counted)
     assert not from_scratch.run(FIELD, cells[:3], file=file, out=tmp_path / "a", minutes=0)
     assert from_scratch.run(FIELD, cells[:2], file=file, out=tmp_path / "a", minutes=9)
     first = rows(file)

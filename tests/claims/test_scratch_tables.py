@@ -1,5 +1,6 @@
 """The tables from scratch, the ideas and the first steps say what their cells say."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from protocon.compare.comparison import CellRecord, Comparison
 from protocon.compare.stored_cells import comparison_of, read_cells
 from protocon.errors import RunError
 
+Values = Mapping[str, tuple[float, ...]]
+"""Accuracies in percent by method, one for each seed."""
 
-def cells(values: dict[str, tuple[float, ...]], labels: int = 4) -> list[CellRecord]:
-    """Accuracies in percent by method, one for each seed."""
+
+def cells(values: Values, labels: int = 4) -> list[CellRecord]:
     return [
         CellRecord(method, labels, seed, accuracy / 100, seconds=1.0, memory=None, run=None)
         for method, row in values.items()
@@ -22,7 +25,7 @@ def cells(values: dict[str, tuple[float, ...]], labels: int = 4) -> list[CellRec
     ]
 
 
-def section(values: dict[str, tuple[float, ...]]) -> str:
+def section(values: Values) -> str:
     return tables_section([ScratchTable(comparison_of(cells(values), "toys", seeds=3), "Toys", "make toys")])
 
 
@@ -36,7 +39,7 @@ def test_every_method_that_is_ahead_is_named_and_by_how_much() -> None:
 
 
 def test_a_method_with_the_same_alignment_stands_for_the_one_without() -> None:
-    rival = {AUTO: (80, 82, 84), "fixmatch-da": (90, 90, 90), "protocon": (90, 90, 90)}
+    rival: dict[str, tuple[float, ...]] = {AUTO: (80, 82, 84), "fixmatch-da": (90, 90, 90), "protocon": (90, 90, 90)}
     assert "in 0 of 1 cells" in section({k: v for k, v in rival.items() if k != "protocon"})
     fair = section(rival | {"fixmatch-da+alignment=dual": (79, 81, 83)})
     assert "in 1 of 1 cells" in fair
@@ -50,14 +53,14 @@ def test_cells_that_are_missing_are_told() -> None:
     assert "0 of 0 cells" in section({"mpl": (60, 60, 60)})
 
 
-def ideas(values: dict[str, tuple[float, ...]], more: dict[str, tuple[float, ...]]) -> str:
+def ideas(values: Values, more: Values) -> str:
     found = comparison_of([*cells(values), *cells(more, labels=2)], "toys")
     return ideas_section(IdeasTable(found, "Toys", "make toys"))
 
 
 def test_an_idea_wins_only_if_its_interval_lies_above_zero_in_every_column() -> None:
     idea = f"{AUTO}+confidence=relative"
-    base = {AUTO: (80.0, 82.0, 84.0)}
+    base: dict[str, tuple[float, ...]] = {AUTO: (80.0, 82.0, 84.0)}
     text = ideas(base | {idea: (82.0, 84.1, 86.0)}, base | {idea: (82.0, 84.1, 86.0)})
     assert f"Clearly better, in every column: `{idea}`." in text
     text = ideas(base | {idea: (82.0, 84.1, 86.0)}, base | {idea: (79.0, 84.1, 86.0)})

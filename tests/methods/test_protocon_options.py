@@ -40,7 +40,7 @@ def network(images: Tensor) -> Outputs:
 
 def protocon(**settings: Any) -> ProtoCon:
     """The method with one cluster, and without alignment unless asked for."""
-    asked = {"threshold": TAU, "alpha": ALPHA, "neighbours": POPULATION, "alignment": "none"} | settings
+    asked: dict[str, Any] = {"threshold": TAU, "alpha": ALPHA, "neighbours": POPULATION, "alignment": "none"} | settings
     config = ProtoConConfig(**asked).settled(Facts(POPULATION, CLASSES), {})
     method = ProtoCon(config, Problem(CLASSES, POPULATION, torch.arange(CLASSES), projection_dim=DIM))
     method.cluster_table.copy_(floats(Z))
@@ -200,7 +200,10 @@ def test_methods_that_align_can_follow_a_running_prior(method: str, alignment: s
     run = harness.Run(harness.build(method, class_prior="running", prior_momentum=0.5, alignment=alignment))
     for _ in range(6):
         run.advance()
-    prior = run.method.alignment.prior
+    following = run.method.alignment
+    assert isinstance(following, FollowingAlignment)
+    prior = following.prior
+    assert prior is not None
     assert float(prior.sum()) == pytest.approx(1.0, abs=1e-5)
     assert float((prior - 1 / harness.CLASSES).abs().max()) > 1e-3
 
@@ -210,5 +213,6 @@ def test_the_papers_recipes_have_none_of_this() -> None:
     assert len(cells) > 20
     for cell in cells:
         method = build_config(recipe=cell.name).method.settled(Facts(50_000, 10, balanced=True), {})
+        assert isinstance(method, ProtoConConfig)
         assert (method.thresholds, method.confidence, method.min_retention) == ("fixed", "refined", 0), cell.name
         assert method.class_prior in ("uniform", "labels"), cell.name

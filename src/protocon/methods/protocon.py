@@ -147,7 +147,8 @@ class ProtoCon(Method):
         """Which labels are learnt from as they are: those that reach the threshold, or that of their class."""
         if self.class_thresholds is None:
             return self.threshold.reliable(confidence)
-        return confidence >= self.class_thresholds()[label]
+        thresholds: Tensor = self.class_thresholds()
+        return confidence >= thresholds[label]
 
     def _align(self, probs: Tensor) -> Tensor:
         """DA(p^w) of Eq. 9."""
