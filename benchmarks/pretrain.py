@@ -138,12 +138,12 @@ class Bench:
         view, device = FeatureView(session.network.eval()), session.network.mean.device
         train, test = session.bundle.train, session.bundle.test
         assert test is not None
-        features = [
+        queries, bank = (
             predict_set(view, images, view=session.views.clean, batch_size=512, device=device).logits
             for images in (test, train)
-        ]
+        )
         labels = torch.from_numpy(train.labels.copy())
-        scores = knn_scores(*features, labels, classes=len(train.class_names))
+        scores = knn_scores(queries, bank, labels, classes=len(train.class_names))
         return scores.argmax(1) == torch.from_numpy(test.labels.copy())
 
     def learn(self, learner: str, start: str, seed: int) -> None:

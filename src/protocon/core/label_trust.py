@@ -52,7 +52,11 @@ def linear_share(held_out: HeldOut, smallest: float) -> float:
 def _below_half(first: int, second: int) -> float:
     """P(p < ½) under a beta distribution: that of so many heads or more, of whole numbers."""
     throws = first + second - 1
-    return sum(math.comb(throws, heads) for heads in range(first, throws + 1)) / 2**throws
+    ways = total = math.comb(throws, first)
+    for heads in range(first, throws):
+        ways = ways * (throws - heads) // (heads + 1)
+        total += ways
+    return total / (1 << throws)
 
 
 def mix(linear: np.ndarray, agreed: np.ndarray, share: float) -> np.ndarray:
