@@ -19,6 +19,7 @@ from protocon.labeller.opinion import SURE
 from protocon.labeller.photos import Photos
 from protocon.labeller.server import Labeller
 from protocon.labeller.sight import FIRST, Sight
+from tests.commands import run_command
 from tests.engine.photos import install, make_package
 from tests.labeller.folders import SIDE, Client, colour_encoder, labeller, make_folder, wait
 
@@ -226,6 +227,17 @@ def test_a_stale_labels_file_of_our_own_is_no_edit(tmp_path: Path) -> None:
     (root / ".labels.csv.ours").write_bytes(ours)
     with labeller(root, tmp_path) as server:
         assert list(server.labels().values()) == ["dog"]
+
+
+def test_the_command_ends_with_what_comes_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "my photos"
+    make_folder(root, 3)
+    monkeypatch.setattr(Labeller, "serve", lambda server: server.start().stop())  # as if it had been ended by Ctrl-C
+    done = run_command(monkeypatch, capsys, "label", str(root), "--no-browser", "--cache", str(tmp_path / "cache"))
+    assert done.code == 0, done.err
+    assert done.err.endswith(f"To train on them:\n  protocon train '{root}'\n")
 
 
 def test_one_folder_has_one_server(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`protocon label`."""
 
 import contextlib
+import shlex
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -59,4 +60,5 @@ def label(
         with contextlib.suppress(webbrowser.Error):
             webbrowser.open(labeller.url)
     labeller.serve()
-    console.print(f"answers: {labeller.log.path}; labels: {labeller.desk.labels.path}", highlight=False, markup=False)
+    say(console, f"answers: {labeller.log.path}; labels: {labeller.desk.labels.path}")
+    say(console, f"To train on them:\n  {shlex.join(['protocon', 'train', str(folder)])}")
