@@ -1,11 +1,12 @@
-"""What the command line sets up before it imports anything large."""
+"""What the command line sets up before it imports anything large, and how many threads small heads get."""
 
 import gc
+from pathlib import Path
 
 import pytest
 import torch
 
-from protocon.__main__ import collect_seldom
+from protocon.__main__ import collect_seldom, keeps_encoder
 from protocon.base.threads import one_thread
 
 
@@ -19,14 +20,29 @@ def test_garbage_is_looked_for_seldom_but_is_looked_for() -> None:
         gc.set_threshold(*before)
 
 
+def test_only_runs_that_keep_their_encoder_are_not_started_again(tmp_path: Path) -> None:
+    photos = str(tmp_path)
+    assert keeps_encoder(["train", photos, "--labels", "labels.csv"])
+    assert keeps_encoder(["compare", photos, "--frozen"])
+    assert not keeps_encoder(["train", photos, "--labels", "labels.csv", "--from-scratch"])
+    assert not keeps_encoder(["train", "--data", "digits"])
+    assert not keeps_encoder(["train", photos + "/missing"])
+    assert not keeps_encoder([])
+
+
 @pytest.mark.parametrize(("wanted", "inside"), [(True, 1), (False, 3)])
 def test_threads_are_as_before_after_one_thread(wanted: bool, inside: int) -> None:
-    before = torch.get_num_threads()
+    before, seen = torch.get_num_threads(), []
+
+    def fail() -> None:
+        with one_thread(wanted):
+            seen.append(torch.get_num_threads())
+            raise ZeroDivisionError
+
     try:
         torch.set_num_threads(3)
-        with pytest.raises(ZeroDivisionError), one_thread(wanted):
-            assert torch.get_num_threads() == inside
-            raise ZeroDivisionError
-        assert torch.get_num_threads() == 3
+        with pytest.raises(ZeroDivisionError):
+            fail()
+        assert [*seen, torch.get_num_threads()] == [inside, 3]
     finally:
         torch.set_num_threads(before)

@@ -9,10 +9,12 @@ from protocon.base.allocator import restart_to_keep_memory
 
 _AT_ONCE = {"--help", "--version", "--install-completion", "--show-completion"}
 
+_WHOLE_NETWORK = {"--from-scratch", "--fine-tune", "--recipe", "--encoder", "network.frozen=false"}
+
 
 def main() -> None:
     """Run the command line in a process that is all ours."""
-    if not answers_at_once(sys.argv[1:]):
+    if not answers_at_once(sys.argv[1:]) and not keeps_encoder(sys.argv[1:]):
         restart_to_keep_memory()  # before anything large is imported
     silence_libraries(sys.argv[1:])
     collect_seldom()
@@ -42,6 +44,18 @@ def answers_at_once(arguments: list[str]) -> bool:
     """Whether a command holds no tensors, so that another start of Python would only make it slower."""
     completes = "_PROTOCON_COMPLETE" in os.environ
     return completes or arguments[:1] in ([], ["recipes"]) or not _AT_ONCE.isdisjoint(arguments)
+
+
+def keeps_encoder(arguments: list[str]) -> bool:
+    """Whether a run seems to train heads alone, whose tensors are small: another start would only make it slower.
+
+    A folder of one's own gets an encoder that stays as it is, unless a word says otherwise. A wrong guess costs a few
+    seconds, no more.
+    """
+    if "--frozen" in arguments:
+        return True
+    own = arguments[:1] == ["train"] and len(arguments) > 1 and os.path.exists(arguments[1])  # noqa: PTH110
+    return own and _WHOLE_NETWORK.isdisjoint(arguments)
 
 
 if __name__ == "__main__":

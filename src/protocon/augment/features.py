@@ -80,5 +80,12 @@ class FeatureDraws:
 
     def rows(self, part: slice | Tensor) -> "FeatureDraws":
         """The draws of some of the rows."""
-        noise, kept = (None if drawn is None else drawn[part] for drawn in (self.noise, self.kept))
+        noise, kept = (None if drawn is None else _taken(drawn, part) for drawn in (self.noise, self.kept))
         return FeatureDraws(noise, self.spread, kept, self.dropout)
+
+
+def _taken(drawn: Tensor, part: slice | Tensor) -> Tensor:
+    """Some of the rows (n, D); of positions (…, m), (…, m, D)."""
+    if isinstance(part, slice):
+        return drawn[part]
+    return drawn.index_select(0, part.flatten()).view(*part.shape, drawn.shape[1])

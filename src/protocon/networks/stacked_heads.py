@@ -81,7 +81,7 @@ class StackedHeads(nn.Module):
             weight.grad = torch.bmm(slope.transpose(1, 2), inputs[number])
             bias.grad = slope.sum(1)
             if number:  # through the ReLU whose outputs these inputs are
-                slope = torch.bmm(slope, weight).mul_(inputs[number] > 0)
+                slope = torch.ops.aten.threshold_backward(torch.bmm(slope, weight), inputs[number], 0)
 
     @torch.no_grad()
     def unstacked(self, run: int, network: _N) -> _N:

@@ -34,7 +34,8 @@ _BY_ELEMENT = ("sgd", "adamw")
 _MAX_DRAWN = 2**25
 """Numbers that an epoch draws, at most: they are held at once."""
 _MAX_SPREAD = 2**22
-"""Flags of an epoch that are held as numbers, at most: these take four times the memory."""
+"""Flags, or features of half precision, that are held as numbers of full precision, at most: once instead of in every
+step, for more memory."""
 _PLAIN = ("commit", "end_epoch", "updates", "build_networks", "copies", "support", "model", "optim")
 """What a method that can be stacked leaves as it is."""
 
@@ -103,6 +104,8 @@ class SideBySide:
             if session.method.wants_samples():
                 session.method.prepare(whole_set(session))
         self._samples = first.samples.read(np.arange(len(first.samples))).to(device)
+        if self._samples.numel() <= _MAX_SPREAD:
+            self._samples = self._samples.float()
         classes = torch.eye(len(first.bundle.train.class_names), device=device)
         self._labelled = _Lists.stacked(
             [torch.from_numpy(session.split.labelled).to(device) for session in sessions],
