@@ -71,7 +71,15 @@ class _NormAct(nn.BatchNorm2d):
 
 
 class SameConv(nn.Conv2d):
-    """A convolution with stride whose padding is TensorFlow's: what is left over goes to the right and below."""
+    """A convolution with stride whose padding is TensorFlow's: what is left over goes to the right and below.
+
+    Args:
+        channels: that come in.
+        out: that go out.
+        kernel: its side.
+        stride: in both directions.
+        groups: of channels that are kept apart.
+    """
 
     def __init__(self, channels: int, out: int, kernel: int, *, stride: int, groups: int = 1) -> None:
         super().__init__(channels, out, kernel, stride=stride, groups=groups, bias=False)

@@ -28,7 +28,14 @@ class Canvas:
         self._parts: list[str] = []
 
     def line(self, points: Sequence[tuple[float, float]], *, colour: str, width: float = 0.8, dash: str = "-") -> None:
-        """Straight from point to point."""
+        """Straight from point to point.
+
+        Args:
+            points: x and y of each.
+            colour: of the line.
+            width: in points.
+            dash: as in matplotlib: - -- -. :
+        """
         places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         dashes = f' stroke-dasharray="{_DASHES[dash]}"' if _DASHES[dash] else ""
         self._parts.append(
@@ -37,11 +44,25 @@ class Canvas:
         )
 
     def dot(self, x: float, y: float, *, colour: str) -> None:
-        """A small disc."""
+        """A small disc.
+
+        Args:
+            x: of its middle.
+            y: of its middle.
+            colour: of the disc.
+        """
         self._parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
 
     def box(self, x: float, y: float, width: float, height: float, *, colour: str) -> None:
-        """A filled rectangle."""
+        """A filled rectangle.
+
+        Args:
+            x: of its left side.
+            y: of its upper side.
+            width: in points.
+            height: in points.
+            colour: of all of it.
+        """
         size = f'width="{width:.2f}" height="{height:.2f}"'
         self._parts.append(f'<rect x="{x:.2f}" y="{y:.2f}" {size} fill="{colour}"/>')
 
