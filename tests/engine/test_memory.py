@@ -5,6 +5,7 @@
 
 import math
 import multiprocessing
+import subprocess
 import sys
 from pathlib import Path
 
@@ -81,6 +82,14 @@ def test_images_for_a_frozen_encoder_are_not_held_and_the_estimate_counts_their_
     encode(settle(config, bundle), quiet(), torch.device("cpu"))
     less = describe_plan(config, bundle)["memory"][features]  # what is in the cache needs no encoder
     assert float(memory[features].split()[0]) - float(less.split()[0]) == pytest.approx((COMPUTING - USING) / 2**20)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="memory is read from Linux's /proc")
+def test_the_most_memory_of_a_program_is_its_own_not_that_of_the_one_that_started_it() -> None:
+    held = bytearray(600 * 2**20)
+    code = "from protocon.engine.loop.epochs import peak_memory_mib; print(peak_memory_mib())"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert 50 < float(said) < len(held) / 2**20
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="memory is read from Linux's /proc")

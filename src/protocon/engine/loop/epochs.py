@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -174,7 +175,14 @@ def summarise(trainer: Trainer, folder: RunFolder, seconds: float) -> dict[str, 
 
 
 def peak_memory_mib() -> float | None:
-    """The most main memory that this process has held so far; None where the system does not tell."""
+    """The most main memory that this program has held so far; None where the system does not tell.
+
+    On Linux not by `getrusage`, which also counts the program that started this one.
+    """
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 2**10
     try:
         import resource
     except ImportError:
