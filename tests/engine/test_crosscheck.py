@@ -14,7 +14,7 @@ from protocon.data.labels.label_split import Split
 from protocon.engine.labelling.held_out import MIN_CASES, HeldOutLabels, without_groups
 from protocon.engine.run import fit
 from protocon.engine.setup.session import prepare
-from protocon.report.outcome import outcome_lines
+from protocon.report.outcome import CHECK, outcome_lines
 from protocon.settings.config import RunConfig, build_config
 from tests.engine.runs import quiet
 from tests.features.tiny import NAME, SIDE, save_weights, striped_images
@@ -167,6 +167,27 @@ def test_labels_that_look_wrong_are_named_first(place: Path, tmp_path: Path) -> 
     assert (wrong["triage"], wrong["looks_like"]) == ("review", str(truth[4]))
     assert wrong["why"].startswith(f"labelled {labels[4]}, looks like {truth[4]} (")
     assert "2 of yours look wrong" in "\n".join(outcome_lines(result))
+
+
+def test_labels_that_the_others_do_not_predict_are_named_where_nothing_is_accepted(place: Path, tmp_path: Path) -> None:
+    """Nobody is sure after one epoch: no label looks wrong for certain, and the planted one is among those to check."""
+    images, truth = striped_images(90)
+    labels = np.where(np.arange(90) < 36, truth, -1)
+    labels[4] = (labels[4] + 1) % 3
+    np.savez(place / "unsure.npz", x=images, y=labels)
+    config = config_for(place, "unsure.npz", "run.cross_check=2", "epochs=2", "lr=0.001")
+    result = fit(config, out=tmp_path, name="unsure", console=quiet())
+    assert result["triage"]["accepted"] == 0
+    assert result["labels_that_look_wrong"] == []
+    found = result["labels_predicted_otherwise"]
+    held = {row["file"]: row for row in rows_of(tmp_path / "unsure" / "cross_check.csv").values()}
+    assert {row["file"] for row in found} == {name for name, row in held.items() if row["given"] != row["found"]}
+    assert [row["confidence"] for row in found] == sorted((row["confidence"] for row in found), reverse=True)
+    (planted,) = [row for row in found if row["file"] == "4"]
+    assert (int(planted["given"]), planted["looks_like"]) == (labels[4], held["4"]["found"])
+    lines = outcome_lines(result)
+    assert lines[lines.index(CHECK) + 1].strip().startswith(f"{found[0]['file']} says {found[0]['given']}, looks like")
+    assert CHECK not in outcome_lines(result | {"triage": result["triage"] | {"accepted": 3}})
 
 
 def test_a_run_killed_while_labels_are_held_out_ends_as_any_other(

@@ -1,5 +1,6 @@
 """The page as text: what it says, what it escapes, how large it is, and that it needs nothing else."""
 
+import json
 import re
 from html import unescape
 from html.parser import HTMLParser
@@ -241,6 +242,22 @@ def test_the_page_leads_with_labels_that_look_wrong_then_images_then_classes(tmp
     fold = page.index('<details class="fold"')
     assert page.index("Data and settings", page.index("<main>")) > fold
     assert not re.search(r'<details class="fold"[^>]* open', page)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_where_nothing_is_accepted_the_page_shows_the_labels_that_the_others_do_not_predict(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", NAMES, some_labels())
+    doubted = [{"file": "3.png", "given": "ant", "looks_like": "bee", "confidence": 0.9388}]
+    shown = {}
+    for accepted in (0, 7):
+        triage = {"accepted": accepted, "unchecked": 0, "review": 10, "threshold": 0.95}
+        result = json.loads((run / "result.json").read_text()) if (run / "result.json").is_file() else {}
+        write_json(run / "result.json", result | {"triage": triage, "labels_predicted_otherwise": doubted})
+        shown[accepted] = build_page([run], images=lambda _: pictures([f"{i}.png" for i in range(40)], NAMES))
+    part = shown[0][shown[0].index('id="check1"') : shown[0].index('id="images1"')]
+    assert "labelled ant, looks like bee (0.939)" in part
+    assert part.count("data:image/") == 1
+    assert 'id="check1"' not in shown[7]
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -11,8 +11,9 @@ from protocon.report.fair_sample import fair_sample, held_out_words
 from protocon.runs import layout
 
 MORE = "Label more images, those that the page shows first, or with protocon label, and train again."
+CHECK = "First check these labels of yours, which the others do not predict. One that is wrong can be the reason:"
 _SHOWN = 5
-"""Labels that look wrong, by name; the report shows all of them."""
+"""Labels in doubt, by name; the report shows all of them."""
 
 
 def outcome_lines(result: dict[str, Any]) -> list[str]:
@@ -35,7 +36,21 @@ def outcome_lines(result: dict[str, Any]) -> list[str]:
         lines.append(f"  and {len(wrong) - _SHOWN:,} more")
     if checked := result.get("cross_check"):
         lines.append(held_out_line(checked, result.get("labelled")))
+    if doubted := to_check(result):
+        lines.append(CHECK)
+        lines += [f"  {suspect_line(row)}" for row in doubted[:_SHOWN]]
     return [*lines, *_where(Path(result["run"]))]
+
+
+def to_check(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """Given labels that were predicted otherwise, where no label could be accepted; the surest first.
+
+    Args:
+        result: of a finished run.
+    """
+    accepted = (result.get("triage") or {}).get("accepted")
+    found: list[dict[str, Any]] = result.get("labels_predicted_otherwise") or []
+    return found if accepted == 0 else []
 
 
 def counts_line(triage: dict[str, Any], wrong: int) -> str:

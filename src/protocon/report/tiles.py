@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from protocon.report import gallery
 from protocon.report.figures import percent
 from protocon.report.label_table import NONE, RunLabels, read_names
 from protocon.report.next_commands import FOLDERS
+from protocon.report.outcome import to_check
 from protocon.report.record import Record
 from protocon.report.thumbnails import thumbnails
 
@@ -55,6 +57,8 @@ class ShownTiles:
 
     wrong: tuple[Tile, ...] = ()
     """Given labels that look wrong."""
+    check: tuple[Tile, ...] = ()
+    """Given labels that the others do not predict, where no label could be accepted."""
     review: tuple[Tile, ...] = ()
     """Unlabelled images to look at."""
     typical: TileGallery | None = None
@@ -79,15 +83,18 @@ def choose_images(record: Record, table: RunLabels, images: Images | None, budge
     strips = [strip.rows for g in chosen for strip in g.strips]
     names = read_names(record.labels_file, np.unique(np.concatenate([wrong, review, *strips]).astype(np.int64)))
     # In the order of what matters most, should the bytes not suffice for all.
-    order = [*wrong, *review[: gallery.FIRST], *(row for rows in strips for row in rows), *review[gallery.FIRST :]]
-    pictures, missing = _pictures(record, [names[int(row)] for row in order], images, budget)
+    order = [*review[: gallery.FIRST], *(row for rows in strips for row in rows), *review[gallery.FIRST :]]
+    doubted = {str(row["file"]): row for row in to_check(record.result)}
+    first = [*(names[int(row)] for row in wrong), *doubted]
+    pictures, missing = _pictures(record, [*first, *(names[int(row)] for row in order)], images, budget)
     root = _root(record)
 
-    def tile(row: int, facts: tuple[str, ...], why: str = "") -> Tile:
-        name = names[row]
+    def named(name: str, facts: tuple[str, ...], why: str) -> Tile:
         link = "" if root is None else _address(root / name)
-        picture = pictures.get(name, "" if missing else link)
-        return Tile(name, picture, tuple(_fact(table, row, fact) for fact in facts), why, link)
+        return Tile(name, pictures.get(name, "" if missing else link), facts, why, link)
+
+    def tile(row: int, facts: tuple[str, ...], why: str = "") -> Tile:
+        return named(names[row], tuple(_fact(table, row, fact) for fact in facts), why)
 
     def tiles(found: gallery.Gallery | None) -> TileGallery | None:
         if found is None:
@@ -97,11 +104,17 @@ def choose_images(record: Record, table: RunLabels, images: Images | None, budge
 
     return ShownTiles(
         wrong=tuple(tile(int(row), (), gallery.reason(table, int(row))) for row in wrong),
+        check=tuple(named(name, (), _doubt(row)) for name, row in doubted.items()),
         review=tuple(tile(int(row), _opinions(table, int(row)), gallery.reason(table, int(row))) for row in review),
         typical=tiles(typical),
         apart=tiles(apart),
         missing=missing,
     )
+
+
+def _doubt(row: dict[str, Any]) -> str:
+    """As in: labelled ant, looks like bee (0.939)."""
+    return f"labelled {row['given']}, looks like {row['looks_like']} ({float(row['confidence']):.3f})"
 
 
 def plain_tiles(record: Record, names: Sequence[str], images: Images, budget: int) -> tuple[tuple[Tile, ...], str]:

@@ -95,6 +95,12 @@ class HeldOutLabels:
         order = against[np.argsort(-self.confidence[against], kind="stable")]
         return Suspects(self.position[order], self.found[order], self.confidence[order])
 
+    def otherwise(self, threshold: float) -> Suspects:
+        """Given labels that were predicted otherwise without being suspects, the surest first."""
+        against = np.flatnonzero(~self.right & ~np.isin(self.position, self.suspects(threshold).position))
+        order = against[np.argsort(-self.confidence[against], kind="stable")]
+        return Suspects(self.position[order], self.found[order], self.confidence[order])
+
     def summary(self, threshold: float, listed: np.ndarray | None = None) -> dict[str, Any]:
         """For result.json: how many were predicted as given, in all and of those that would have been accepted.
 

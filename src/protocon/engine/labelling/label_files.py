@@ -11,6 +11,7 @@ import numpy as np
 from protocon.base.atomic import write_bytes
 from protocon.data.imageset import ImageSet
 from protocon.data.labels.own_table import FROM_LIST
+from protocon.engine.labelling.held_out import HeldOutLabels, Suspects
 from protocon.engine.labelling.triage import NONE, Judgement, Opinion, Triage
 from protocon.runs.layout import LABEL_COLUMNS, OPINION_COLUMNS
 
@@ -78,16 +79,37 @@ def labels_that_look_wrong(images: ImageSet, judged: Judgement, triage: Triage) 
         judged: every opinion of every image.
         triage: what is to be done with each.
     """
-    names = _names(images)
     doubted = np.flatnonzero((judged.given != NONE) & (triage.rank > 0))
+    order = doubted[np.argsort(triage.rank[doubted])]
+    seen = triage.looks_like
+    return _doubts(images, judged, Suspects(order, seen.label[order], seen.confidence[order]))
+
+
+def labels_predicted_otherwise(
+    images: ImageSet, judged: Judgement, held_out: HeldOutLabels, threshold: float
+) -> list[dict[str, Any]]:
+    """Given labels that a run without them did not predict, but is not sure enough about to call them wrong.
+
+    Args:
+        images: the training set, for names.
+        judged: every opinion of every image.
+        held_out: what runs without a label say of it.
+        threshold: confidence from which such a run counts as sure.
+    """
+    return _doubts(images, judged, held_out.otherwise(threshold))
+
+
+def _doubts(images: ImageSet, judged: Judgement, doubted: Suspects) -> list[dict[str, Any]]:
+    """For result.json: file, given, looks_like, confidence."""
+    names = _names(images)
     return [
         {
             "file": images.ids[int(row)],
             "given": names[judged.given[row]],
-            "looks_like": names[triage.looks_like.label[row]],
-            "confidence": round(float(triage.looks_like.confidence[row]), 4),
+            "looks_like": names[label],
+            "confidence": round(float(confidence), 4),
         }
-        for row in doubted[np.argsort(triage.rank[doubted])]
+        for row, label, confidence in zip(doubted.position, doubted.looks_like, doubted.confidence, strict=True)
     ]
 
 

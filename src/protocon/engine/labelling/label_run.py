@@ -13,7 +13,12 @@ from protocon.engine.labelling.cross_check import cross_check_labels, held_out_s
 from protocon.engine.labelling.feature_map import feature_map
 from protocon.engine.labelling.held_out import HeldOutLabels, write_held_out
 from protocon.engine.labelling.judgement import judge
-from protocon.engine.labelling.label_files import labels_that_look_wrong, write_labels, write_opinions
+from protocon.engine.labelling.label_files import (
+    labels_predicted_otherwise,
+    labels_that_look_wrong,
+    write_labels,
+    write_opinions,
+)
 from protocon.engine.labelling.triage import Judgement, measure, sort_images
 from protocon.engine.labelling.write_outputs import save_model, triage_threshold
 from protocon.engine.loop.class_stats import cluster_facts
@@ -78,7 +83,12 @@ def _accept(
         "triage": measure(judged, triage),
         "labels_that_look_wrong": labels_that_look_wrong(images, judged, triage),
     }
-    return measured if held_out is None else measured | {"cross_check": held_out.summary(threshold, listed)}
+    if held_out is None:
+        return measured
+    return measured | {
+        "labels_predicted_otherwise": labels_predicted_otherwise(images, judged, held_out, threshold),
+        "cross_check": held_out.summary(threshold, listed),
+    }
 
 
 def _listed(session: Session) -> np.ndarray:
