@@ -43,11 +43,12 @@ format: .venv/installed  ## make the code look as `make test` wants it
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv .venv
-	@echo "installing into .venv (PyTorch is large: a few minutes)"
+	@echo "installing into .venv (a few minutes, and 7 GB, most of it PyTorch's)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	# Tests compare losses with lightly's. Its dependencies are not needed, and one of them overwrites lightning-fabric.
+	@# Tests compare losses with lightly's. Its dependencies are not needed, and one of them overwrites lightning-fabric.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps lightly
 	@touch $@
+	@echo "installed: . $(CURDIR)/$(BIN)/activate makes the command protocon known here"
 
 clean:
 	rm -rf site .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
