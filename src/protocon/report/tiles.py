@@ -89,7 +89,7 @@ def choose_images(record: Record, table: RunLabels, images: Images | None, budge
     pictures, missing = _pictures(record, [*first, *(names[int(row)] for row in order)], images, budget)
     root = _root(record)
 
-    def named(name: str, facts: tuple[str, ...], why: str) -> Tile:
+    def named(name: str, facts: tuple[tuple[str, str], ...], why: str) -> Tile:
         link = "" if root is None else _address(root / name)
         return Tile(name, pictures.get(name, "" if missing else link), facts, why, link)
 
