@@ -1,6 +1,7 @@
 """A random audit: who is drawn, what the answers say, and how far off that can be."""
 
 import csv
+import io
 import json
 from pathlib import Path
 
@@ -99,6 +100,66 @@ def test_the_command_hands_out_a_table_and_takes_it_back(
     kept = json.loads((run / "audit.json").read_text())
     assert kept["interval"] == done.json["interval"]
     assert "by a random audit of 30 images" in (run / "report.html").read_text()
+
+
+PLACES = ("playground", "beach")
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Path:
+    rows = [label(f"{i:03}.png", PLACES[i % 2], 0.9) for i in range(40)]
+    return write_run(tmp_path / "run", PLACES, rows, truth=False, test=False)
+
+
+def _answered(run: Path, **first: str) -> tuple[Path, str]:
+    """A table of right answers, but for the first image's; and that image."""
+    names = draw_audit(run, count=10).names
+    said = {name: PLACES[int(name[:3]) % 2] for name in names} | {names[0]: first["said"]}
+    sheet = run.parent / "answers.csv"
+    sheet.write_text("file,label\n" + "".join(f"{name},{answer}\n" for name, answer in said.items()))
+    return sheet, names[0]
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"), [("playgroud", "playground"), ("Play-Grounds", "playground"), ("baech", "beach")]
+)
+def test_a_misspelt_class_is_no_error_of_the_model(
+    places: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], said: str, meant: str
+) -> None:
+    sheet, image = _answered(places, said=said)
+    done = run_command(monkeypatch, capsys, "audit", str(places), "-n", "10", "--answers", str(sheet))
+    assert done.code == 1
+    assert "1 of 10 answers may be misspelt" in done.err
+    assert f"  {image}: '{said}' is no class of this run; did you mean {meant}?\n" in done.err
+    assert not (places / "audit.json").exists()
+
+
+def test_an_answer_that_is_near_no_class_counts_as_wrong_and_is_said(
+    places: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("audit", str(places), "-n", "10", "--answers")
+    sheet, image = _answered(places, said="harbour")
+    done = run_command(monkeypatch, capsys, *command, str(sheet))
+    assert done.code == 0, done.err
+    assert "9 of 10 answers agree" in done.out
+    assert f"{image} is harbour" in done.out
+    assert "'harbour' is no class of this run" in done.out
+    assert json.loads((places / "audit.json").read_text())["no_class"] == ["harbour"]
+    nobody = run_command(monkeypatch, capsys, *command, str(_answered(places, said="?")[0]))
+    assert "9 of 10 answers agree" in nobody.out
+    assert "no class" not in nobody.out  # it is not meant to be one
+
+
+def test_a_misspelt_answer_in_the_terminal_is_asked_for_again(
+    places: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = [PLACES[int(name[:3]) % 2] for name in draw_audit(places, count=10).names]
+    typed = "\n".join([right[0] + "x", *right]) + "\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    done = run_command(monkeypatch, capsys, "audit", str(places), "-n", "10", "--ask")
+    assert done.code == 0, done.err
+    assert f"did you mean {right[0]}?" in done.err
+    assert "10 of 10 answers agree" in done.out
 
 
 def test_what_cannot_be_audited_is_explained(tmp_path: Path) -> None:

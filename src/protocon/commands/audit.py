@@ -98,7 +98,9 @@ def _read(file: Path, drawn: "Drawn") -> dict[str, str]:
 
 
 def _asked(drawn: "Drawn") -> dict[str, str]:
-    """Answers from the terminal: the name of a class, or its number in the list."""
+    """Answers from the terminal: the name of a class, or its number in the list. A misspelt one is asked for again."""
+    from protocon.report.audit_estimate import slip
+
     names = drawn.table.class_names
     console = Console(stderr=True)
     console.print("  ".join(f"{number}: {name}" for number, name in enumerate(names, start=1)), markup=False)
@@ -106,6 +108,9 @@ def _asked(drawn: "Drawn") -> dict[str, str]:
     for number, name in enumerate(drawn.names, start=1):
         console.print(f"{number}/{len(drawn.names)}  {name}  class? ", end="", markup=False, highlight=False)
         said = sys.stdin.readline().strip()
+        while doubt := slip(name, said, names):
+            console.print(f"{doubt} ", end="", markup=False, highlight=False)
+            said = sys.stdin.readline().strip()
         chosen = int(said) - 1 if said.isdecimal() and said not in names else -1
         found[name] = names[chosen] if 0 <= chosen < len(names) else said
     return found

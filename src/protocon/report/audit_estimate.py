@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from protocon.base.atomic import write_bytes
+from protocon.data.files.names import shown
+from protocon.data.labels.similar_names import meant_class
 from protocon.errors import DataError, RunError
 from protocon.report.intervals import Z95
 from protocon.report.label_table import RunLabels, read_labels, read_names
@@ -27,6 +29,10 @@ IMAGES = 30
 _PSEUDO = 2
 """Right and wrong answers that are added before the interval is taken, as Agresti and Coull do: thirty right answers do
 not prove that all are right."""
+NOBODY_CAN_TELL = "?"
+"""An answer that counts as wrong without being the name of a class."""
+_SHOWN = 5
+"""Misspelt answers that a message names."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +142,7 @@ def judge_audit(run: Path, drawn: Drawn, answers: dict[str, str], *, seed: int) 
     everywhere = float(np.nan_to_num(confidence[table.unlabelled].astype(float)).mean())
     found = powered_estimate(right, sure, everywhere, drawn.population)
     accepted = table.accepted[rows]
+    classes = {*table.class_names, NOBODY_CAN_TELL}
     return {
         "run": str(run),
         "seed": seed,
@@ -146,6 +153,7 @@ def judge_audit(run: Path, drawn: Drawn, answers: dict[str, str], *, seed: int) 
         "interval": [found.low, found.high],
         "accepted": int(accepted.sum()),
         "accepted_right": int(right[accepted].sum()),
+        "no_class": sorted({answers[name] for name in drawn.names} - classes),
         "answers": [
             {"file": name, "answer": answers[name], "label": own, "confidence": round(float(value), 4)}
             for name, own, value in zip(drawn.names, said, sure, strict=True)
@@ -168,21 +176,49 @@ def audit_lines(content: dict[str, Any]) -> list[str]:
     if content["accepted"]:
         lines.append(f"Of {content['accepted']} accepted labels among them, {content['accepted_right']} are right.")
     wrong = [row for row in content["answers"] if row["answer"] != row["label"]]
-    lines += [f"  {row['file']} is {row['answer']}, labelled {row['label']} ({row['confidence']:.3f})" for row in wrong]
+    strange = content.get("no_class", ())  # audits of earlier versions lack it
+    for row in wrong:
+        line = f"  {row['file']} is {row['answer']}, labelled {row['label']} ({row['confidence']:.3f})"
+        known = f"; {shown(row['answer'])!r} is no class of this run" if row["answer"] in strange else ""
+        lines.append(line + known)
     return lines
 
 
 def known_answers(names: Sequence[str], class_names: Sequence[str], answers: dict[str, str]) -> dict[str, str]:
-    """Answers with class names spelled as the run does, capitals and spaces apart.
+    """Answers with class names spelled as the run does, capitals and spaces apart; misspelt ones are refused.
 
     Args:
         names: of the images that were drawn.
         class_names: of the run.
         answers: by image, as a person wrote them.
     """
+    found = {name: _spelled(answers[name], class_names) for name in names if name in answers}
+    slips = [line for name, said in found.items() if (line := slip(name, said, class_names))]
+    if slips:
+        more = f"\n  and {len(slips) - _SHOWN:,} more" if len(slips) > _SHOWN else ""
+        raise DataError(
+            f"{len(slips):,} of {len(found):,} answers may be misspelt, and would count as wrong:"
+            + "".join(f"\n  {line}" for line in slips[:_SHOWN])
+            + f"{more}\nCorrect them. Where an image shows none of the run's classes, write `{NOBODY_CAN_TELL}`, which "
+            "counts as wrong."
+        )
+    return found
+
+
+def _spelled(said: str, class_names: Sequence[str]) -> str:
+    """An answer as the run spells it, if it is one of its classes."""
     known = {"".join(name.casefold().split()): name for name in class_names}
-    return {
-        name: known.get("".join(answers[name].casefold().split()), answers[name].strip())
-        for name in names
-        if name in answers
-    }
+    return known.get("".join(said.casefold().split()), said.strip())
+
+
+def slip(name: str, said: str, class_names: Sequence[str]) -> str:
+    """What is probably misspelt in an answer, for a person to correct; empty where nothing is.
+
+    Args:
+        name: of the image.
+        said: the answer.
+        class_names: of the run.
+    """
+    if _spelled(said, class_names) in class_names or not (meant := meant_class(said, class_names)):
+        return ""
+    return f"{shown(name)}: {shown(said)!r} is no class of this run; did you mean {shown(meant)}?"

@@ -37,6 +37,20 @@ def similar_classes(names: Sequence[str], counts: Sequence[int]) -> list[str]:
     return lines
 
 
+def meant_class(came: str, names: Sequence[str]) -> str | None:
+    """The class that a name which is none of them was probably meant to be; None where it is near none.
+
+    Args:
+        came: the name, as a person wrote it.
+        names: of the classes.
+    """
+    stem = _stem(came)
+    stems = {name: _stem(name) for name in names}
+    same = (name for name, other in stems.items() if stem and other == stem)
+    near = (name for name, other in stems.items() if _one_letter_apart(other, stem))
+    return next(same, None) or next(near, None)
+
+
 def _stem(name: str) -> str:
     """A name without capitals, spaces and plural; numbers stay as they are."""
     text = "".join(name.casefold().replace("-", " ").replace("_", " ").split())
