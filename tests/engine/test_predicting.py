@@ -16,6 +16,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from protocon import load_run
+from protocon.cli import main
 from protocon.data.files.decode import decode_image
 from protocon.export.formats import to_safetensors
 from protocon.networks.encoders import build_encoder
@@ -229,3 +230,31 @@ def test_embeddings_come_from_arrays(
         done = command(model, monkeypatch, capsys, str(tmp_path / wrong), "--json")
         assert done.code == 1
         assert message in done.json["predictions"][0]["error"]
+
+
+class Terminal(StringIO):
+    """Standard output and error in one window."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("file_format", ["text", "csv", "json"])
+def test_the_bar_is_wiped_away_before_results_are_printed(
+    model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch, file_format: str
+) -> None:
+    window = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stdout", window)
+    monkeypatch.setattr(sys, "stderr", window)
+    monkeypatch.setattr(sys, "argv", ["protocon", "predict", str(model), str(photos), "--format", file_format])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    bar, wiped, results = window.getvalue().rpartition("\x1b[2K")
+    assert wiped
+    assert "labelling" in bar
+    assert "labelling" not in results
+    begin = {"text": f"{photos}/", "csv": "file,label,", "json": '{"run": '}[file_format]
+    assert results.startswith(begin)
+    assert results.count(".png") == 9

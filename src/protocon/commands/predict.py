@@ -4,8 +4,9 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, Self, TextIO
 
 import typer
 from rich.console import Console
@@ -47,9 +48,11 @@ def predict(
     counts = {"labelled": 0, "unreadable": 0}
     console = Console(stderr=True)
     classes = trained.class_names if probabilities else ()
-    with _output(out) as file, _bar(console) as bar:
+    with _output(out) as file, _Bar(console) as bar:
         found = _sorted_out(predict_rows(trained, paths, probabilities=probabilities), run)
-        rows = _counted(found, counts, bar)
+        rows = _counted(found, counts, bar.advance)
+        if file.isatty():
+            rows = bar.ended_by(rows)
         WRITERS[chosen](rows, file, run=str(run), classes=classes)
     if counts["unreadable"] or out is not None or not any(counts.values()):
         where = f"; all are in {out}" if out is not None else ""
@@ -89,13 +92,29 @@ def _output(out: Path | None) -> Iterator[TextIO]:
         aside.unlink(missing_ok=True)
 
 
-@contextmanager
-def _bar(console: Console) -> Iterator[Any]:
+class _Bar:
     """A count that grows, on a terminal; how many there will be is not known before all folders are searched."""
-    columns = (TextColumn("labelling"), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("labelling", total=None)
-        yield lambda: progress.advance(task)
+
+    def __init__(self, console: Console) -> None:
+        columns = (TextColumn("labelling"), MofNCompleteColumn(), TimeElapsedColumn())
+        self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._progress.add_task("labelling", total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def advance(self) -> None:
+        self._progress.advance(self._task)
+
+    def ended_by(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """The same rows, for a terminal: the bar is wiped away once there is one, and rows show how far it is."""
+        first = list(islice(rows, 1))
+        self._progress.stop()
+        return chain(first, rows)
 
 
 def _sorted_out(rows: Iterable[Row], run: Path) -> Iterator[Row]:
