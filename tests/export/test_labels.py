@@ -36,7 +36,7 @@ def run(tmp_path: Path) -> Path:
 
 def test_class_folders_are_read_back_with_the_same_labels(run: Path, tmp_path: Path) -> None:
     result = export_labels(run, file_format="folders", out=tmp_path / "sorted")
-    assert (result["images"], result["given"], result["left_out"]) == (4, 1, 2)
+    assert (result["images"], result["given"], result["left_out"], result["unchecked"]) == (4, 1, 2, 1)
     made = sorted(path.relative_to(tmp_path / "sorted").as_posix() for path in (tmp_path / "sorted").rglob("*.png"))
     assert made == ["_blue/sub__000.png", "_blue/sub__001.png", "red & _hot_/000.png", "red & _hot_/001.png"]
     bundle = DATASETS["imagefolder"](SourceOptions(root=tmp_path / "sorted"))
@@ -90,7 +90,8 @@ def test_the_command_and_its_errors(
 ) -> None:
     done = run_command(monkeypatch, capsys, "export", str(run), "--format", "folders", "--out", str(tmp_path / "x"))
     assert done.code == 0, done.err
-    assert "4 images, 1 with your labels and 3 with accepted ones; 2 to look at are left out" in done.out
+    assert "4 images, 1 with your labels and 3 with accepted ones; " in done.out
+    assert "; 1 sure but unchecked and 1 to look at are left out" in done.out
     done = run_command(
         monkeypatch, capsys, "export", str(run), "--format", "label-studio", "--out", str(tmp_path / "l")
     )

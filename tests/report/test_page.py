@@ -337,3 +337,19 @@ def test_runs_with_other_labels_are_not_compared_by_held_out_labels(tmp_path: Pa
     assert told in text_of(build_page(runs))
     write_json(runs[1] / "data.json", {"used": {"labelled": [{"file": f"{i}.png", "label": "ant"} for i in range(4)]}})
     assert "a better run can show a lower figure" not in text_of(build_page(runs))
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_table_of_classes_adds_up(tmp_path: Path) -> None:
+    rows = [label(f"{i}.png", "ant", 0.99, triage="unchecked") for i in range(7)]
+    rows += [label(f"a{i}.png", "ant", 0.99) for i in range(3)]
+    rows += [label("r.png", "bee", 0.5, triage="review", review_rank="1")]
+    run = write_run(tmp_path / "unchecked", NAMES, rows, truth=False, test=False)
+    page = build_page([run])
+    table = page[page.index('id="classes1"') :].partition("</table>")[0]
+    heading = re.findall(r'<th scope="col">([^<]*)</th>', table)
+    assert heading == ["class", "your labels", "labels made", "accepted", "unchecked", "to look at"]
+    cells = [re.findall(r"<td>(\d+)</td>", row) for row in table.split("<tr>")[2:]]
+    assert cells == [["0", "10", "3", "7", "0"], ["0", "1", "0", "0", "1"]]
+    plain = write_run(tmp_path / "checked", NAMES, [r | {"triage": "accept"} for r in rows], truth=False, test=False)
+    assert '<th scope="col">unchecked</th>' not in build_page([plain])  # where there are none

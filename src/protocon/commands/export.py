@@ -78,9 +78,10 @@ def _export_labels(run: Path, file_format: str, out: Path | None, as_json: bool)
 
     def show(console: Console) -> None:
         made = result["images"] - result["given"]
+        unchecked = f"{result['unchecked']:,} sure but unchecked and " if result["unchecked"] else ""
         lines = [
             f"{result['folder']}: {result['images']:,} images, {result['given']:,} with your labels and {made:,} with "
-            f"accepted ones; {result['left_out']:,} to look at are left out"
+            f"accepted ones; {unchecked}{result['left_out'] - result['unchecked']:,} to look at are left out"
         ]
         if file_format == "label-studio":
             lines += label_studio_steps(result["folder"], result["root"])

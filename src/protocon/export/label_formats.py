@@ -116,6 +116,7 @@ def export_labels(run: str | Path, *, file_format: str, out: str | Path | None =
         "images": len(found.images),
         "given": sum(image.given for image in found.images),
         "left_out": found.left_out,
+        "unchecked": found.unchecked,
         "class_names": list(found.class_names),
         "root": str(found.root),
     }

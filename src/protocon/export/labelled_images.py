@@ -37,6 +37,8 @@ class LabelledImages:
     class_names: tuple[str, ...]
     left_out: int
     """Images whose labels nobody should take unseen."""
+    unchecked: int = 0
+    """Of these, the ones with a label that is sure, which nothing checks."""
 
 
 def labelled_images(run: Path) -> LabelledImages:
@@ -65,7 +67,7 @@ def labelled_images(run: Path) -> LabelledImages:
     if missing:
         raise RunError(f"{root}: {len(missing):,} images are gone since, the first is {missing[0]}")
     classes = tuple(name for name in table.class_names if any(image.label == name for image in images))
-    return LabelledImages(root.resolve(), images, classes, len(table) - len(rows))
+    return LabelledImages(root.resolve(), images, classes, len(table) - len(rows), int(table.unchecked.sum()))
 
 
 def flat_names(images: list[LabelledImage]) -> list[str]:

@@ -38,6 +38,8 @@ class RunLabels:
     """review_rank, int64 (N,), 0 if it is not in the list to look at."""
     accepted: np.ndarray
     """Whether the triage says accept, bool (N,)."""
+    unchecked: np.ndarray
+    """Whether it says unchecked: the label is sure, and nothing tells how often such labels are right; bool (N,)."""
     why: dict[int, str] = field(default_factory=dict)
     """Row → why it is in the list to look at, as far as the file says."""
 
@@ -89,7 +91,7 @@ def read_labels(file: Path) -> RunLabels:
     """Read labels.csv, and opinions.csv beside it."""
     names = _Names()
     try:
-        labels, scores, rank, accepted, why = _read_main(file, names)
+        labels, scores, rank, triage, why = _read_main(file, names)
         opinions, more = _read_opinions(file, names, len(rank))
     except ValueError as error:
         raise RunError(f"{file} is damaged: {error}. Remove it to have the report without labels.") from error
@@ -99,12 +101,13 @@ def read_labels(file: Path) -> RunLabels:
         labels={column: place[np.array(numbers, dtype=np.int32)] for column, numbers in (labels | opinions).items()},
         scores={column: np.array(values, dtype=np.float32) for column, values in (scores | more).items()},
         rank=np.array(rank, dtype=np.int64),
-        accepted=np.array(accepted, dtype=bool),
+        accepted=np.array(triage["accept"], dtype=bool),
+        unchecked=np.array(triage["unchecked"], dtype=bool),
         why=why,
     )
 
 
-_Main = tuple[dict[str, "array[int]"], dict[str, "array[float]"], "array[int]", "array[int]", dict[int, str]]
+_Main = tuple[dict[str, "array[int]"], dict[str, "array[float]"], "array[int]", dict[str, "array[int]"], dict[int, str]]
 
 
 def _read_main(file: Path, names: _Names) -> _Main:
@@ -113,7 +116,8 @@ def _read_main(file: Path, names: _Names) -> _Main:
     first = [_OLD[column] if old else column for column in ("label", "confidence")]
     columns = ("given", *first, "review_rank", "triage", *(() if old else ("looks_like", "why")))
     labels = {column: array("i") for column in ("given", "refined", "looks_like")}
-    sure, rank, accepted = array("f"), array("q"), array("b")
+    sure, rank = array("f"), array("q")
+    sorted_as = {"accept": array("b"), "unchecked": array("b")}
     why: dict[int, str] = {}
     for row, cells in enumerate(_rows(file, columns)):
         given, label, confidence, place, triage, *more = cells
@@ -124,10 +128,11 @@ def _read_main(file: Path, names: _Names) -> _Main:
         # What a run says of an image whose label was given is no confidence in that label.
         sure.append(float("nan") if given or not confidence else float(confidence))
         rank.append(int(place or 0))
-        accepted.append(triage == "accept")
+        for kind, rows in sorted_as.items():
+            rows.append(triage == kind)
         if reason:
             why[row] = reason
-    return labels, {"refined_confidence": sure}, rank, accepted, why
+    return labels, {"refined_confidence": sure}, rank, sorted_as, why
 
 
 def _read_opinions(file: Path, names: _Names, count: int) -> tuple[dict[str, "array[int]"], dict[str, "array[float]"]]:

@@ -42,8 +42,8 @@ class RunPart:
     """The command that trains with the corrected table; empty where there is none."""
     sort: str
     """The command that sorts accepted images into folders; empty where none is accepted."""
-    tally: list[tuple[str, int, int, int, int]]
-    """Class, given labels, labels made, of these accepted, of these to look at."""
+    tally: list[tuple[str, int, int, int, int, int]]
+    """Class, given labels, labels made, of these accepted, unchecked, to look at."""
     data: list[tuple[str, str]]
     """What the run learnt from."""
     skipped: list[tuple[str, str]]

@@ -134,8 +134,8 @@ def plain_tiles(record: Record, names: Sequence[str], images: Images, budget: in
     ), missing
 
 
-def class_tally(table: RunLabels) -> list[tuple[str, int, int, int, int]]:
-    """By class: given labels, labels made, of these accepted, of these to look at."""
+def class_tally(table: RunLabels) -> list[tuple[str, int, int, int, int, int]]:
+    """By class: given labels, labels made, of these accepted, unchecked, to look at."""
     size = len(table.class_names)
     made, given = table.labels["refined"], table.labels["given"]
 
@@ -146,6 +146,7 @@ def class_tally(table: RunLabels) -> list[tuple[str, int, int, int, int]]:
         count(given, np.ones(len(table), dtype=bool)),
         count(made, table.unlabelled),
         count(made, table.unlabelled & table.accepted),
+        count(made, table.unlabelled & table.unchecked),
         count(made, table.unlabelled & (table.rank > 0)),
     )
     return [(name, *(int(column[number]) for column in columns)) for number, name in enumerate(table.class_names)]  # type: ignore[misc]
