@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from protocon.data.imageset import DataBundle
-from protocon.data.labels.label_file import read_label_rows, sorted_names
+from protocon.data.labels.label_file import read_label_rows, read_label_table, sorted_names
 from protocon.data.registry import DATASETS
 from protocon.data.source_options import SourceOptions
 from protocon.errors import DataError
@@ -230,6 +230,28 @@ def test_a_folder_is_no_labels_file(root: Path) -> None:
 def test_a_missing_labels_file_says_what_is_expected(root: Path) -> None:
     with pytest.raises(DataError, match=r"labels\.csv does not exist\..*rows `file,label`"):
         DATASETS["folder"](SourceOptions(root=root))
+
+
+@pytest.mark.parametrize("place", ["here", "beside the images"])
+def test_a_misspelt_labels_file_is_guessed(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    there = Path("labels.csv") if place == "here" else root / "labels.csv"
+    there.write_text("file,label\n")
+    with pytest.raises(DataError) as error:
+        DATASETS["folder"](SourceOptions(root=root, labels=Path("lables.csv")))
+    assert str(error.value).endswith(f"; did you mean {there}?")
+    with pytest.raises(DataError, match="rows `file,label`"):
+        DATASETS["folder"](SourceOptions(root=root, labels=Path("zzz")))
+
+
+def test_a_misspelt_table_is_guessed_wherever_one_is_read(tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_text("file,label\n")
+    with pytest.raises(DataError, match=r"anwsers\.csv does not exist\. Did you mean .*/answers\.csv\?"):
+        read_label_table(tmp_path / "anwsers.csv")
+    with pytest.raises(DataError, match=r"zzz does not exist\. Expected a CSV"):
+        read_label_table(tmp_path / "zzz")
 
 
 def test_a_folder_without_images_is_an_error(tmp_path: Path) -> None:

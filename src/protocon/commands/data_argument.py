@@ -1,12 +1,12 @@
 """What a command reads: a folder or file named on its own, a data set's name, or a root, with its settings."""
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from protocon.data.files.near_path import near_path
 from protocon.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -63,12 +63,8 @@ def find_inputs(
 
 def _nearest(missing: Path) -> str:
     """A word on what is there and has nearly that name."""
-    try:
-        there = sorted(entry.name for entry in missing.parent.iterdir())
-    except OSError:
-        return ""
-    near = difflib.get_close_matches(missing.name, there, n=1)
-    return f"; did you mean {missing.parent / near[0]}?" if near else ""
+    near = near_path(missing)
+    return f"; did you mean {near}?" if near else ""
 
 
 def _too_many(places: Sequence[Path]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from protocon.data.files.names import shown
+from protocon.data.files.near_path import near_path
 from protocon.data.labels.answers import labelled_files, read_log
 from protocon.data.labels.label_columns import Columns, by_heading, choose_columns
 from protocon.data.labels.own_table import is_own_table, own_labels
@@ -61,7 +62,9 @@ def read_label_table(path: Path, *, names_image: NamesImage | None = None) -> La
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
-        raise DataError(f"Labels file {path} does not exist. Expected a CSV with rows `file,label`.") from error
+        guess = near_path(path)
+        hint = f"Did you mean {guess}?" if guess else "Expected a CSV with rows `file,label`."
+        raise DataError(f"Labels file {path} does not exist. {hint}") from error
     except OSError as error:
         raise DataError(f"Labels file {path} cannot be read: {error.strerror}.") from error
     return parse_label_table(content, str(path), names_image=names_image)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from protocon.data.files.decode_all import Members
 from protocon.data.files.file_report import SkippedFile
+from protocon.data.files.near_path import near_path
 from protocon.data.files.places import need_root, open_store, wrong_place
 from protocon.data.files.stores import FileStore
 from protocon.data.imageset import DataBundle
@@ -76,6 +77,8 @@ def find_labels(
     inside = next((name for name in wanted if name in files), None)
     if inside is None:
         also = "" if given is None or given.is_absolute() else f", neither here nor in {root}"
+        if given is not None and (guess := near_path(given) or near_path(root / given)):
+            raise DataError(f"Labels file {given} does not exist{also}; did you mean {guess}?")
         raise DataError(f"Labels file {given or root / LABELS_FILE} does not exist{also}. Expected: {_EXPECTED}.")
     with store.open(inside) as file:
         content = file.read()
