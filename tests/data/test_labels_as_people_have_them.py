@@ -93,15 +93,22 @@ def test_a_name_that_fits_several_images_is_not_guessed(root: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("image,species,observer\nIMG_1.JPG,cat,Ann\nIMG_2.jpg,dog,Bob\n", "species is taken for the label, image for"),
-        ("observer;Image Name;species\nAnn;IMG_1.JPG;cat\nBob;IMG_2.jpg;dog\n", "species is taken for the label"),
-        ("photo,was\nIMG_1,cat\nIMG_2,dog\n", "column was is taken for the label, photo for the file"),
-        ("Bild;Tier\nIMG_1;cat\nIMG_2;dog\n", "column Tier is taken for the label, Bild for the file"),
+        (
+            "image,species,observer\nIMG_1.JPG,cat,Ann\nIMG_2.jpg,dog,Bob\n",
+            'column "species" is taken for the label, "image" for',
+        ),
+        (
+            "observer;Image Name;species\nAnn;IMG_1.JPG;cat\nBob;IMG_2.jpg;dog\n",
+            '"species" is taken for the label, "Image Name" for',
+        ),
+        ("photo,was\nIMG_1,cat\nIMG_2,dog\n", 'column "was" is taken for the label, "photo" for the file'),
+        ("photo,what it is\nIMG_1,cat\nIMG_2,dog\n", 'column "what it is" is taken for the label'),
+        ("Bild;Tier\nIMG_1;cat\nIMG_2;dog\n", 'column "Tier" is taken for the label, "Bild" for the file'),
         ("cat,IMG_1.JPG\ndog,IMG_2.jpg\n", "column 1 is taken for the label, 2 for the file"),
         (
             "bild,nr,tier,wer\n"
             + "".join(f"IMG_{1 + i % 2},{i},{'cat' if i % 2 == 0 else 'dog'},\n" for i in range(6)),
-            "column tier is taken for the label, bild for the file",
+            'column "tier" is taken for the label, "bild" for the file',
         ),
     ],
 )
@@ -113,7 +120,7 @@ def test_columns_are_told_by_what_is_in_them(root: Path, text: str, said: str) -
 
 def test_two_columns_that_could_both_be_the_label_are_asked_about(root: Path) -> None:
     rows = "".join(f"IMG_{1 + i % 2}.jpg,{'ab'[i % 2]},{'xy'[i // 2]}\n" for i in range(4))
-    with pytest.raises(DataError, match=r"not clear which column is the label: one, two\. Call it `label`"):
+    with pytest.raises(DataError, match=r'not clear which column is the label: "one", "two"\. Call it `label`'):
         load(root, "bild,one,two\n" + rows)
 
 

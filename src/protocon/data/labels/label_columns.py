@@ -37,6 +37,11 @@ def plain(heading: str) -> str:
     return "_".join(heading.replace("-", " ").replace("_", " ").lower().split())
 
 
+def _quoted(heading: str) -> str:
+    """A heading within a sentence: it may have words of its own, such as `what it is`."""
+    return f'"{shown(heading)}"'
+
+
 def by_heading(fields: Sequence[str]) -> Columns | None:
     """The two columns if the first row is a heading that names both."""
     names = [plain(field) for field in fields]
@@ -46,7 +51,7 @@ def by_heading(fields: Sequence[str]) -> Columns | None:
         return Columns(files[0], labels[0], heading=True)
     also = [i for i, name in enumerate(names) if name in ALSO_LABELS]
     if files and len(also) == 1:
-        said = f"column {shown(fields[also[0]])} is taken for the label, {shown(fields[files[0]])} for the file"
+        said = f"column {_quoted(fields[also[0]])} is taken for the label, {_quoted(fields[files[0]])} for the file"
         return Columns(files[0], also[0], heading=True, said=said)
     return None
 
@@ -74,7 +79,7 @@ def choose_columns(
     if width == 2 and not heading and file == 0:
         return None  # rows `file,label`, which need no word
     label = _label_column(rows[0], body if heading else [rows[0], *body], file, heading=heading, name=name)
-    titles = [f"{shown(rows[0][c])}" if heading else f"{c + 1}" for c in (label, file)]
+    titles = [_quoted(rows[0][c]) if heading else f"{c + 1}" for c in (label, file)]
     return Columns(file, label, heading, f"column {titles[0]} is taken for the label, {titles[1]} for the file")
 
 
@@ -95,7 +100,7 @@ def _label_column(first: Sequence[str], body: Sequence[Sequence[str]], file: int
             repeated.append(column)
     if len(repeated) == 1:
         return repeated[0]
-    which = ", ".join(shown(first[c]) if heading else str(c + 1) for c in repeated or others)
+    which = ", ".join(_quoted(first[c]) if heading else str(c + 1) for c in repeated or others)
     raise DataError(
         f"{name}: it is not clear which column is the label: {which}. "
         + ("Call it `label`." if heading else "Give the columns a heading: `file` and `label` for the two that count.")
