@@ -1,8 +1,10 @@
 """A random audit: who is drawn, what the answers say, and how far off that can be."""
 
 import csv
+import html
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -160,6 +162,22 @@ def test_a_misspelt_answer_in_the_terminal_is_asked_for_again(
     assert done.code == 0, done.err
     assert f"did you mean {right[0]}?" in done.err
     assert "10 of 10 answers agree" in done.out
+
+
+def test_terminal_and_page_say_why_the_estimate_is_not_the_share_of_answers(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = draw_audit(run, count=10).names
+    said = {name: NAMES[int(name[:3]) % 2] for name in names} | {names[0]: "?"}
+    sheet = run.parent / "answers.csv"
+    sheet.write_text("file,label\n" + "".join(f"{name},{answer}\n" for name, answer in said.items()))
+    command = ("audit", str(run), "-n", "10", "--answers", str(sheet))
+    why = "combines them with the model's confidences"
+    first = run_command(monkeypatch, capsys, *command).out.partition("\n")[0]
+    assert re.search(f"9 of 10 answers agree; the estimate {why}", first)
+    page = html.unescape((run / "report.html").read_text())
+    assert re.search(rf"9 of 10\s+answers agree \(the estimate {why}", page)
+    assert json.loads((run / "audit.json").read_text())["accuracy"] != pytest.approx(0.9, abs=0.001)
 
 
 def test_what_cannot_be_audited_is_explained(tmp_path: Path) -> None:

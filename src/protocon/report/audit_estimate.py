@@ -29,6 +29,8 @@ IMAGES = 30
 _PSEUDO = 2
 """Right and wrong answers that are added before the interval is taken, as Agresti and Coull do: thirty right answers do
 not prove that all are right."""
+COMBINED = "the estimate combines them with the model's confidences on all images"
+"""Said of the answers, since their share alone is another figure than the estimate."""
 NOBODY_CAN_TELL = "?"
 """An answer that counts as wrong without being the name of a class."""
 _SHOWN = 5
@@ -171,7 +173,8 @@ def audit_lines(content: dict[str, Any]) -> list[str]:
     low, high = content["interval"]
     lines = [
         f"About {100 * content['accuracy']:.0f} % of the labels are right (95 % interval {100 * low:.0f} to "
-        f"{100 * high:.0f} %), by a random audit: {content['right']} of {content['images']} answers agree."
+        f"{100 * high:.0f} %), by a random audit: {content['right']} of {content['images']} answers agree; "
+        f"{COMBINED}."
     ]
     if content["accepted"]:
         lines.append(f"Of {content['accepted']} accepted labels among them, {content['accepted_right']} are right.")

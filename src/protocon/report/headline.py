@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from protocon.report import collect, next_commands
+from protocon.report.audit_estimate import COMBINED
 from protocon.report.fair_sample import fair_sample, held_out_words
 from protocon.report.figures import percent
 from protocon.report.intervals import wilson_interval
@@ -195,7 +196,7 @@ def _audit_card(record: Record) -> Card | None:
         percent(float(record.audit["accuracy"])),
         "right, by random audit",
         f"95 % interval {100 * low:.0f} – {100 * high:.0f} %; {record.audit['right']} of {record.audit['images']} "
-        f"answers agree; {record.audit['accepted_right']} of {record.audit['accepted']} accepted ones do",
+        f"answers agree ({COMBINED}); {record.audit['accepted_right']} of {record.audit['accepted']} accepted ones do",
     )
 
 
