@@ -13,7 +13,7 @@ import pytest
 from protocon.errors import DataError, RunError
 from protocon.report.audit_estimate import draw_audit, judge_audit, powered_estimate
 from tests.commands import run_command
-from tests.report.folders import label, write_run
+from tests.report.folders import label, write_json, write_run
 
 NAMES = ("ant", "bee")
 
@@ -178,6 +178,30 @@ def test_terminal_and_page_say_why_the_estimate_is_not_the_share_of_answers(
     page = html.unescape((run / "report.html").read_text())
     assert re.search(rf"9 of 10\s+answers agree \(the estimate {why}", page)
     assert json.loads((run / "audit.json").read_text())["accuracy"] != pytest.approx(0.9, abs=0.001)
+
+
+def test_the_last_line_says_how_answers_become_labels_and_what_they_no_longer_measure(
+    places: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("audit", str(places), "-n", "10", "--answers")
+    sheet, _ = _answered(places, said="?")
+    assert "next run" not in run_command(monkeypatch, capsys, *command, str(sheet)).out  # it has no table of labels
+    write_json(places / "data.json", {"data": "folder", "root": str(places.parent)})
+    last = run_command(monkeypatch, capsys, *command, str(sheet)).out.splitlines()[-1]
+    assert f"add those in {sheet} to your table of labels, but for those with `?`. " in last
+    assert "audit that run too, which draws other images" in last
+    sheet, _ = _answered(places, said="harbour")
+    assert "but for" not in run_command(monkeypatch, capsys, *command, str(sheet)).out
+
+
+def test_an_audit_of_the_next_run_draws_other_images(run: Path, tmp_path: Path) -> None:
+    asked = set(draw_audit(run, count=30).names)
+    rows = [label(f"{i:03}.png", NAMES[i % 2], 0.9) for i in range(200)]
+    for row in rows:
+        if row["file"] in asked:  # the answers were given as labels
+            row |= {"split": "labelled", "given": row["refined"]}
+    following = write_run(tmp_path / "next", NAMES, rows, truth=False, test=False)
+    assert not asked & set(draw_audit(following, count=30).names)
 
 
 def test_what_cannot_be_audited_is_explained(tmp_path: Path) -> None:

@@ -32,7 +32,15 @@ def audit(
 
     Without --answers or --ask it writes audit.csv, to be filled in, and audit.html, a page of the images.
     """
-    from protocon.report.audit_estimate import audit_lines, draw_audit, judge_audit, keep_audit, known_answers
+    from protocon.report.audit_estimate import (
+        audit_lines,
+        draw_audit,
+        judge_audit,
+        keep_audit,
+        known_answers,
+        reuse_line,
+    )
+    from protocon.report.record import read_record
 
     if ask and answers is not None:
         raise ConfigError("--ask and --answers both give the answers; leave one out")
@@ -46,7 +54,10 @@ def audit(
     _draw_report(run)
 
     def show(console: Console) -> None:
-        for line in audit_lines(content):
+        lines = audit_lines(content)
+        if read_record(run).data.get("data") == "folder":  # elsewhere labels are in no table
+            lines.append(reuse_line(answers or run / layout.AUDIT, [row["answer"] for row in content["answers"]]))
+        for line in lines:
             say(console, line)
 
     emit(as_json, content, show)

@@ -187,6 +187,20 @@ def audit_lines(content: dict[str, Any]) -> list[str]:
     return lines
 
 
+def reuse_line(source: Path, answers: Sequence[str]) -> str:
+    """Whether the answers can be labels of the next run, and what then measures that run.
+
+    Args:
+        source: the file that has them.
+        answers: all of them; `?` is no label.
+    """
+    without = f", but for those with `{NOBODY_CAN_TELL}`" if NOBODY_CAN_TELL in answers else ""
+    return (
+        f"To use the answers as labels of the next run, add those in {source} to your table of labels{without}. A run "
+        "that learnt from them is not measured by them: audit that run too, which draws other images."
+    )
+
+
 def known_answers(names: Sequence[str], class_names: Sequence[str], answers: dict[str, str]) -> dict[str, str]:
     """Answers with class names spelled as the run does, capitals and spaces apart; misspelt ones are refused.
 
