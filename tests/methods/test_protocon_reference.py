@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -65,7 +65,8 @@ def losses(batch: Batch, record: reference.StepRecord, protos: reference.Floats)
     }
 
 
-@quick
+# Two of three draws have a choice that float32 may make differently; thirty others must pass all the same.
+@settings(quick, suppress_health_check=[HealthCheck.filter_too_much])
 @given(seed=seeds, heads=st.integers(1, 2), warmup=st.sampled_from([0, 1, 20]))
 def test_method_follows_algorithm_1(seed: int, heads: int, warmup: int) -> None:
     rng = np.random.default_rng(seed)
