@@ -399,8 +399,9 @@ def test_swav_with_prototypes_of_one_value_is_warned_of(
 
 
 def test_dino_without_centring_is_warned_of(data: Path, tmp_path: Path) -> None:
-    settings = (*TWO_EPOCHS, "prototypes=16", "optimizer=adamw", "lr=0.03", "small_crops=2", "mu=1", "fixed_epochs=0")
-    settings += ("projector_norm=false",)  # the published head: BatchNorms keep even an uncentred one apart
+    head = "projector_norm=false"  # the published one: BatchNorms keep even projections without a centre apart
+    rates = ("optimizer=adamw", "lr=0.03", "mu=1")
+    settings = (*TWO_EPOCHS, *rates, head, "prototypes=16", "small_crops=2", "fixed_epochs=0")
     train(config_of(data, "dino", settings, images=True), tmp_path, "healthy")
     train(config_of(data, "dino", (*settings, "centre_momentum=1"), images=True), tmp_path, "collapsed")
     assert not any("one_prototype" in line for line in warned(tmp_path, "healthy"))
