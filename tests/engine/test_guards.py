@@ -62,6 +62,8 @@ def test_each_collapse_is_said_once_when_it_begins(kind: str, bad: dict[str, Any
 def test_a_class_that_nobody_predicts_is_named() -> None:
     (warning,) = run(30, by_class=(5, 0, 4))
     assert warning["kind"] == "missing_classes"
+    assert "misspelt" in warning["advice"]
+    assert "=" not in warning["advice"]  # no names of settings for people who only have labels
     assert warning["epoch"] == 5
     assert "dog" in warning["message"]
     assert "cat" not in warning["message"]

@@ -69,8 +69,7 @@ class Guards:
             return []
         shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
         message = f"no image has had the pseudo-label {shown}, for {self._patience} epochs now"
-        advice = "check the labels of these classes and add some; distribution alignment (method fixmatch-da, "
-        advice += "protocon with method.alignment=dual) keeps classes alive where they are about equally frequent"
+        advice = "check the labels of these classes (a misspelt name is a class of its own), and add some"
         return [{"epoch": epoch, "kind": "missing_classes", "message": message, "advice": advice}]
 
     def state(self) -> dict[str, Any]:
