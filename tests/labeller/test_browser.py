@@ -16,6 +16,14 @@ from tests.labeller.folders import labeller, make_folder, wait
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync"
 SCRIPT = "<script>alert(1)</script>"
+SLOW_HISTORY = """() => {
+  const real = window.fetch;
+  const pause = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds));
+  window.fetch = async (address, more) => {
+    if (String(address).includes("api/history")) await pause(2000);
+    return real(address, more);
+  };
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -278,6 +286,7 @@ def test_a_wrong_label_is_found_and_corrected_and_classes_are_renamed_merged_and
         page.wait_for_selector("#view-review:not([hidden])")
         assert server.labels()[planted] == truth[planted]
 
+        page.evaluate(SLOW_HISTORY)  # clicks must count while it is still being fetched
         page.click("#tab-classes")
         page.get_by_label("New name of red").fill("crimson")
         page.get_by_role("button", name="Rename red").click()

@@ -15,7 +15,7 @@ const VIEWS = {
 
 const state = {
   view: "label", item: null, classes: [], status: null, busy: false, active: 0, round: -1,
-  review: "class", page: 0, back: false, groupSkip: 0, group: null, asking: false,
+  review: "class", page: 0, back: false, groupSkip: 0, group: null, asking: false, history: null,
 };
 
 /* ---- small helpers ---- */
@@ -345,7 +345,7 @@ function leaveReview(content) {
 
 /* ---- classes and history ---- */
 
-async function drawClassTable() {
+function drawClassTable() {
   $("class-table").replaceChildren(...state.classes.map((c) => {
     const name = el("input", { value: c.name, maxlength: "80", "aria-label": `New name of ${c.name}` });
     const into = el("select", { "aria-label": `Merge ${c.name} into` });
@@ -356,8 +356,14 @@ async function drawClassTable() {
         el("button", { "aria-label": `Rename ${c.name}`, onclick: () => change({ do: "rename", class_id: c.id, name: name.value }) }, "Rename"), into,
         el("button", { "aria-label": `Merge ${c.name}`, onclick: () => into.value && change({ do: "merge", class_id: c.id, into: into.value }) }, "Merge")));
   }));
+  drawHistory();
+}
+
+async function drawHistory() {
+  const asked = {};
+  state.history = asked;
   const { entries } = await call("api/history");
-  $("history").replaceChildren(...entries.map(historyRow));
+  if (state.history === asked) $("history").replaceChildren(...entries.map(historyRow)); // unless asked for again meanwhile
 }
 
 function historyRow(entry) {
@@ -376,7 +382,8 @@ function historyRow(entry) {
 
 function change(body) {
   exclusively(async () => {
-    try { state.classes = (await send("api/class", body)).classes; } finally { await drawClassTable(); }
+    // The history is not waited for: the table can be used again at once, and no click on it may be passed over.
+    try { state.classes = (await send("api/class", body)).classes; } finally { drawClassTable(); }
     say("Saved.");
   });
 }
