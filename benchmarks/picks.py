@@ -124,7 +124,7 @@ class Cells:
             if key in found:
                 continue
             pipeline = self._pipeline(folder)
-            pool = pool or Pool(Folder(folder, *pipeline.clean()), seed)
+            pool = pool or Pool(Folder(folder, *pipeline.seen()), seed)
             cell = found[key] = measure(pool, pipeline, key[1], key[2])
             with results.open("a", encoding="utf-8") as file:
                 file.write("\n" + json.dumps(asdict(cell)))

@@ -36,14 +36,14 @@ class Pipeline:
         """The images with their true classes."""
         return self._settled.bundle
 
-    def clean(self) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
-        """Features of the clean training images (N, D), as `protocon pick` sees them, and what goes with them.
+    def seen(self) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+        """Features of the training images (N, D), as `protocon pick` sees them, and what goes with them.
 
         Returns:
             Features, true classes (N,), and the lengths of the parts that features consist of.
         """
         cached = self._inputs.cached
-        return cached.clean(most=len(cached)).numpy(), self.bundle.train.labels, tuple(self._inputs.encoder.parts)
+        return cached.mean().numpy(), self.bundle.train.labels, tuple(self._inputs.encoder.parts)
 
     def tested(self) -> tuple[np.ndarray, np.ndarray]:
         """Components of the test images (T, d), and their true classes."""

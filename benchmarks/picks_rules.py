@@ -9,8 +9,10 @@ from sklearn.cluster import KMeans
 from protocon.core.feature_space import feature_space
 from protocon.core.neighbours import unit_rows
 from protocon.picking.fast_model import FastModel
-from protocon.picking.picker import DIMENSIONS, Picker
+from protocon.picking.picker import Picker
 
+DIMENSIONS = 64
+"""Of the space in which the other rules cluster."""
 POOL = 0.9
 ROUNDS = (0.5, 0.25, 0.25)
 """Shares of the labels that each round picks: a first round that sees little of the folder would mislead the others."""
@@ -22,7 +24,7 @@ class Folder:
 
     name: str
     train: np.ndarray
-    """(N, D), of the clean images."""
+    """(N, D), mean over each image's views."""
     labels: np.ndarray
     parts: tuple[int, ...] | None = None
     """Lengths of the encoder's own features and of its pooled blocks."""
@@ -45,7 +47,7 @@ class Pool:
         self.points = feature_space(self.features, DIMENSIONS)(self.features)
         self.units = unit_rows(self.points)
         self.model = FastModel(self.features, parts=folder.parts)
-        self.picker = Picker(self.features, seed=seed)
+        self.picker = Picker(self.features, seed=seed, parts=folder.parts)
 
     def labels(self, chosen: Sequence[int] | np.ndarray) -> np.ndarray:
         """Truth of the chosen images, −1 elsewhere."""
@@ -129,8 +131,8 @@ def coverage_in_rounds(pool: Pool, count: int) -> np.ndarray:
             chosen += [pick.index for pick in pool.picker.next(size)]
             continue
         labels = pool.labels(chosen)
-        probs = pool.model.committee(labels, classes=pool.classes)
-        chosen += [pick.index for pick in pool.picker.next(size, labels, probs)]
+        probs = pool.model.predict(labels, classes=pool.classes).probs
+        chosen += [pick.index for pick in pool.picker.next(size, labels, probs, shaped=True)]
     return np.array(chosen)
 
 

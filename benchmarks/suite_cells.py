@@ -118,7 +118,7 @@ class Folder:
     def settled(self, method: str, draw: str, seed: int) -> Settled:
         """Settings without `auto`, data and labels of a cell."""
         config = self.config(method, seed)
-        kind = json.dumps(config.network.model_dump(mode="json"))  # another encoder may want another size
+        kind = json.dumps([config.network.model_dump(mode="json"), config.data.model_dump(mode="json")])
         if kind not in self._bundles:
             self._bundles[kind] = load_data(config)
         bundle = self._bundles[kind]
@@ -127,7 +127,7 @@ class Folder:
     def inputs(self, settled: Settled) -> FeatureInputs:
         """Features and components, computed once for each kind of them."""
         config = settled.config
-        kind = json.dumps([config.network.model_dump(mode="json"), config.views.cached_mirror], default=str)
+        kind = json.dumps([config.network.model_dump(mode="json"), config.data.image_size, config.views.cached_mirror])
         if kind not in self._inputs:
             made = encode(settled, Console(stderr=True), torch.device("cpu"))
             assert isinstance(made, FeatureInputs)

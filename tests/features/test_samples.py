@@ -1,6 +1,7 @@
 """Cached views stand in for their images: same ids and labels, other content."""
 
 import numpy as np
+import pytest
 import torch
 
 from protocon.data.labels.label_split import make_split
@@ -27,6 +28,12 @@ def test_statistics_are_those_of_the_clean_view() -> None:
     mean, std = CachedViews(tiny_images(), FEATURES).statistics()
     torch.testing.assert_close(mean, FEATURES[:, 0].float().mean(0))
     torch.testing.assert_close(std, FEATURES[:, 0].float().std(0, correction=0))
+
+
+def test_the_mean_over_views_is_that_of_the_samples_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("protocon.features.cached_views._BLOCK", 16)  # several blocks, the last one short
+    part = CachedViews(tiny_images(), FEATURES).subset(np.arange(39, -1, -1))
+    torch.testing.assert_close(part.mean(), FEATURES.float().mean(1).flip(0))
 
 
 def test_a_split_of_the_images_serves_a_loader_of_their_features() -> None:

@@ -56,30 +56,6 @@ def test_labels_stay_and_repetition_changes_no_bit() -> None:
     assert first.probs.tobytes() == second.probs.tobytes()
 
 
-def test_a_committee_is_unsure_where_all_hangs_on_one_label() -> None:
-    features, groups = blobs((40, 40, 40))
-    labels = some_labels(groups, 4)
-    labels[np.flatnonzero(groups == 2)[1:]] = -1
-    model = FastModel(features)
-    mean = model.committee(labels)
-    firm, lone = mean[groups < 2].max(axis=1), mean[(groups == 2) & (labels < 0)].max(axis=1)
-    assert lone.max() < 0.9 < 0.95 < firm.min()
-    assert model.predict(labels).probs.max(axis=1).min() > 0.95  # one model alone is sure of all
-    np.testing.assert_allclose(mean.sum(axis=1), 1, atol=1e-5)
-    assert (mean[labels >= 0] == np.eye(3)[labels[labels >= 0]]).all()
-    assert mean.tobytes() == model.committee(labels).tobytes()
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_a_committee_of_hardly_any_labels(count: int) -> None:
-    features, groups = blobs((20, 20))
-    labels = np.full(40, -1)
-    labels[[np.flatnonzero(groups == group)[0] for group in range(count)]] = range(count)
-    mean = FastModel(features).committee(labels, classes=3)
-    np.testing.assert_allclose(mean.sum(axis=1), 1, atol=1e-5)
-    assert (mean[labels >= 0].argmax(axis=1) == labels[labels >= 0]).all()
-
-
 def test_a_class_without_labels_has_probability_zero_and_one_class_alone_has_all() -> None:
     features, groups = blobs((20, 20))
     found = FastModel(features).predict(some_labels(groups * 2, 2), classes=4)

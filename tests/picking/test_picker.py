@@ -5,11 +5,13 @@ import time
 import numpy as np
 import pytest
 
+from protocon.core.neighbours import unit_rows
 from protocon.errors import DataError
 from protocon.picking.coverage import Coverage
-from protocon.picking.demand import rarity
+from protocon.picking.demand import FLOOR, TRUST, demand
 from protocon.picking.fast_model import FastModel
 from protocon.picking.picker import Pick, Picker
+from protocon.picking.shaped import seen_by_labels
 from tests.picking.blobs import blobs
 
 SIZES = (60, 30, 20, 10, 8)
@@ -104,7 +106,7 @@ def test_the_model_s_doubt_draws_picks() -> None:
 
 def test_disagreement_with_the_nearest_label_draws_picks() -> None:
     features, groups = blobs((60, 60, 60))
-    chosen = [int(np.flatnonzero(groups == group)[0]) for group in range(3)]
+    chosen = [int(image) for group in range(3) for image in np.flatnonzero(groups == group)[:4]]
     sure, wrong = np.eye(3)[groups], np.eye(3)[groups]
     wrong[groups == 2] = np.eye(3)[0]
 
@@ -116,20 +118,46 @@ def test_disagreement_with_the_nearest_label_draws_picks() -> None:
     assert all("disagree" in pick.reason for pick in picked(wrong))
 
 
-def test_rare_classes_draw_picks(monkeypatch: pytest.MonkeyPatch) -> None:
-    features, groups = blobs((150, 150, 30), spread=0.9)
-    chosen = [int(np.flatnonzero(groups == group)[0]) for group in range(3)]
-    probs = 0.02 + 0.94 * np.eye(3)[groups]
-    rare = rarity(probs)
-    assert rare.mean() == pytest.approx(1)
-    assert rare[groups == 2].min() > 2 * rare[groups < 2].max()
+def test_a_model_of_few_labels_is_hardly_followed() -> None:
+    generator = np.random.default_rng(0)
+    probs, near = generator.dirichlet(np.ones(4), size=50), generator.integers(4, size=50)
+    np.testing.assert_allclose(demand(probs, near, labels_per_class=0), 1)
+    few, many, more = (demand(probs, near, labels_per_class=count) for count in (1, 3, 300))
+    assert few.min() >= 1 - 1 / TRUST
+    assert (many < few).all()
+    assert more.min() >= FLOOR
+    assert (more <= many).all()
+    sure = demand(np.eye(4)[near], near, labels_per_class=100)
+    np.testing.assert_allclose(sure, FLOOR)
 
-    def picked() -> int:
-        return sum(groups[pick.index] == 2 for pick in Picker(features).next(20, labelled(groups, chosen), probs))
 
-    often = picked()
-    monkeypatch.setattr("protocon.picking.demand.RARITY", 0.0)
-    assert often > picked()
+def test_where_classes_vary_images_are_alike_though_they_are_far_apart() -> None:
+    """Two long classes side by side: as the classes see them, one label covers its whole class."""
+    generator = np.random.default_rng(0)
+    groups = np.repeat([0, 1], 100)
+    features = generator.normal(size=(200, 6)) * (6, 1, 1, 1, 1, 1)
+    features[:, 1] += 5 * groups
+    points = features - features.mean(axis=0)
+    labels = np.where(np.arange(200) % 10 == 0, groups, -1)
+    units = seen_by_labels((points / points.std()).astype(np.float32), labels, np.eye(2)[groups])
+    before = unit_rows(points)
+
+    def apart(rows: np.ndarray) -> float:
+        cosines = rows @ rows.T
+        return float(cosines[groups[:, None] == groups].mean() - cosines[groups[:, None] != groups].mean())
+
+    assert apart(units) > 1.5 * apart(before)
+
+
+def test_shaped_picks_are_other_images_and_repeat() -> None:
+    features, groups = blobs(SIZES, spread=0.9)
+    labels = labelled(groups, indices(Picker(features), 10))
+    probs = FastModel(features).predict(labels, classes=5).probs
+    picker = Picker(features)
+    shaped = picker.next(12, labels, probs, shaped=True)
+    assert shaped == Picker(features).next(12, labels, probs, shaped=True)
+    assert shaped != picker.next(12, labels, probs)
+    assert not {pick.index for pick in shaped} & set(np.flatnonzero(labels >= 0).tolist())
 
 
 def test_what_labels_stand_for_sums_to_all_and_gives_the_class_frequencies() -> None:

@@ -103,6 +103,23 @@ def nearest_among(points: np.ndarray, candidates: np.ndarray, count: int) -> tup
     return found, cosines
 
 
+def mutual_weights(found: np.ndarray, weights: np.ndarray) -> sparse.csr_matrix:
+    """Symmetric graph of nearest neighbours (N, N), float64: half of each edge's weight in either direction.
+
+    Args:
+        found: neighbours of each point (N, k).
+        weights: of these edges (N, k).
+    """
+    size, count = found.shape
+    rows, columns = np.repeat(np.arange(size), count), found.ravel().astype(np.int64)
+    # Each edge in both directions, half of its weight each way; where both ends chose it, the halves meet.
+    keys = np.concatenate([rows * size + columns, columns * size + rows])
+    edges, place = np.unique(keys, return_inverse=True)
+    both = np.bincount(place, weights=0.5 * np.tile(weights.ravel(), 2))
+    starts = np.searchsorted(edges, np.arange(size + 1) * size)
+    return sparse.csr_matrix((both, edges % size, starts), shape=(size, size))
+
+
 def neighbour_graph(found: np.ndarray, cosines: np.ndarray) -> sparse.csr_matrix:
     """Symmetric graph of nearest neighbours, then each row divided by its sum; (N, N) float32.
 
@@ -110,14 +127,8 @@ def neighbour_graph(found: np.ndarray, cosines: np.ndarray) -> sparse.csr_matrix
         found: neighbours of each point (N, k).
         cosines: their cosines (N, k); negative ones weigh nothing.
     """
-    size, count = found.shape
-    weights = np.maximum(cosines, 0.0).ravel().astype(np.float32)
-    rows, columns = np.repeat(np.arange(size), count), found.ravel().astype(np.int64)
-    # Each edge in both directions, half of its weight each way; where both ends chose it, the halves meet.
-    keys = np.concatenate([rows * size + columns, columns * size + rows])
-    edges, place = np.unique(keys, return_inverse=True)
-    both = np.bincount(place, weights=0.5 * np.concatenate([weights, weights]))
-    starts = np.searchsorted(edges, np.arange(size + 1) * size)
-    sums = np.add.reduceat(np.append(both, 0.0), starts[:-1]) * (np.diff(starts) > 0)
-    shares = both / np.repeat(np.maximum(sums, 1e-12), np.diff(starts))
-    return sparse.csr_matrix((shares.astype(np.float32), edges % size, starts), shape=(size, size))
+    graph = mutual_weights(found, np.maximum(cosines, 0.0).astype(np.float32))
+    starts = graph.indptr
+    sums = np.add.reduceat(np.append(graph.data, 0.0), starts[:-1]) * (np.diff(starts) > 0)
+    shares = graph.data / np.repeat(np.maximum(sums, 1e-12), np.diff(starts))
+    return sparse.csr_matrix((shares.astype(np.float32), graph.indices, starts), shape=graph.shape)

@@ -11,6 +11,9 @@ from protocon.data.files.digests import content_of
 from protocon.data.imageset import ImageSet
 from protocon.features.feature_table import FeatureTable
 
+_BLOCK = 1024
+"""Samples that are read at a time."""
+
 
 class CachedViews(ImageSet):
     """An image set whose samples are (V, D) features: the clean view first, then weak ones, then strong ones.
@@ -67,6 +70,14 @@ class CachedViews(ImageSet):
         """Clean features (n, D) of up to `most` samples, spread evenly."""
         chosen = np.unique(np.linspace(0, len(self) - 1, min(len(self), most)).astype(np.int64))
         return self._features[:, 0][torch.from_numpy(chosen)].float()
+
+    def mean(self) -> Tensor:
+        """Features of each sample, mean over its views, (N, D)."""
+        rows = torch.empty(len(self), self.shape[-1])
+        for start in range(0, len(self), _BLOCK):
+            part = np.arange(start, min(start + _BLOCK, len(self)))
+            rows[start : start + len(part)] = self.read(part).float().mean(1)
+        return rows
 
     def statistics(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of each clean feature, (D,) each."""

@@ -11,6 +11,8 @@ from protocon.picking.fast_model import FastModel
 from protocon.picking.picker import Pick, Picker, joined
 
 _PICKS = 24
+_SHAPED = 2_000
+"""Up to so many images there is time to find new neighbours after every few answers."""
 SURE = 0.9
 """Probability of the likeliest class from which on an image counts as done."""
 _APART = 8
@@ -105,7 +107,7 @@ class Thinker:
         """Take in all features; returns the image number of each row."""
         numbers, features = np.concatenate(self.numbers), joined(self.features)
         self.numbers, self.features = [numbers], [features]
-        self.picker = Picker(features)
+        self.picker = Picker(features, parts=self.parts)
         self.picker.prepare()
         self.model = FastModel(features, parts=self.parts) if len(features) > 1 else None
         self._prepared = len(numbers)
@@ -145,7 +147,7 @@ class Thinker:
             fair=guess,
             likeness=_likeness(self.model.units, np.flatnonzero(known.labels >= 0)),
             frequencies=_frequencies(probs, known),
-            picks=tuple(self.picker.next(_PICKS, labels=labels, probs=probs, skip=skip)),
+            picks=tuple(self.picker.next(_PICKS, labels, probs, skip=skip, shaped=len(labels) <= _SHAPED)),
             audit=Audit(int(known.audited.sum()), int(right.sum())),
             coverage=self.picker.covered(labels),
             agreement=self._agreement(guess, known),

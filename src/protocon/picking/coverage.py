@@ -11,15 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from protocon.base.draws import permutation
+from protocon.picking.diffusion import Diffusion
 
 DEMANDS = 5_000
 """Of more images than this a part is covered, drawn once: what covers five thousand covers the rest."""
 CANDIDATES = 2_000
 """Images that may be picked, drawn once: with them a table of similarities takes 40 MB, and a pick 10 ms, at most."""
-SHARE = 0.1
-"""The kernel's width: the squared distance that this share of all pairs of images is within."""
 _PURPOSE = 401
-_PAIRS = 500
 
 
 class Coverage:
@@ -32,40 +30,29 @@ class Coverage:
         seed: of the draws of candidates and demands where there are many images.
         candidates: how many images may be picked, at most.
         demands: how many images are to be covered, at most.
-        share: see `SHARE`.
     """
 
     def __init__(
-        self,
-        units: np.ndarray,
-        *,
-        seed: int = 0,
-        candidates: int = CANDIDATES,
-        demands: int = DEMANDS,
-        share: float = SHARE,
+        self, units: np.ndarray, *, seed: int = 0, candidates: int = CANDIDATES, demands: int = DEMANDS
     ) -> None:
         order = permutation(len(units), seed, _PURPOSE)
-        self.candidates = np.sort(order[:candidates])
         self.demands = np.sort(order[:demands])
+        self.candidates = np.sort(order[: min(candidates, demands)])
         self._units = units
-        self._wanting = units[self.demands]
-        self._width = _width(units, share)
-        self._table = self._similarity(self.candidates)
+        self._wanting = {int(image): row for row, image in enumerate(self.demands)}
+        self._likeness = Diffusion(units[self.demands])
+        self._table = self._likeness.between(np.searchsorted(self.demands, self.candidates))
         self._places = {int(image): place for place, image in enumerate(self.candidates)}
         self.covered = np.zeros(len(self.demands), dtype=np.float32)
 
-    def _similarity(self, images: np.ndarray) -> np.ndarray:
-        """exp(−distance²/width) of these images to those that demand, (n, N)."""
-        table = self._units[images] @ self._wanting.T
-        table -= 1.0
-        table *= 2.0 / self._width
-        similarities: np.ndarray = np.exp(table, out=table)
-        return similarities
-
     def similarity(self, image: int) -> np.ndarray:
         """Of one image to all that demand to be covered."""
-        place = self._places.get(image)
-        row: np.ndarray = self._similarity(np.array([image]))[0] if place is None else self._table[place]
+        if image in self._places:
+            row: np.ndarray = self._table[self._places[image]]
+        elif image in self._wanting:
+            row = self._likeness.between(np.array([self._wanting[image]]))[0]
+        else:
+            row = self._likeness.outside(self._units[image])
         return row
 
     def cover(self, images: Sequence[int] | np.ndarray) -> None:
@@ -109,13 +96,6 @@ class Coverage:
             part = self._table[start : start + 64]
             gains[start : start + 64] = np.maximum(part - covered, 0.0) @ weights
         return gains
-
-
-def _width(units: np.ndarray, share: float) -> float:
-    """The squared distance within which `share` of all pairs lie, from some of the pairs."""
-    some = units[np.unique(np.linspace(0, len(units) - 1, min(len(units), _PAIRS)).astype(np.int64))]
-    squared = 2.0 - 2.0 * (some @ some.T)[np.triu_indices(len(some), 1)]
-    return max(float(np.quantile(squared, share)), 1e-6) if len(squared) else 1.0
 
 
 def nearest_chosen(units: np.ndarray, chosen: np.ndarray) -> np.ndarray:

@@ -1,15 +1,13 @@
-"""How much each image asks for a label near it, once there are labels: the unsure and those of rare classes most."""
+"""How much each image asks for a label near it, once there are labels: those that the model is unsure of most."""
 
 import numpy as np
 
-FLOOR = 0.5
-"""What an image demands that the model is sure of and about which opinions agree: all images are to be covered."""
-DOUBT = 0.35
-"""What is added where the model is wholly unsure."""
-DISAGREEMENT = 0.15
-"""What is added where the model and the nearest label disagree."""
-RARITY = 0.5
-"""Power of how rare an image's likely classes are: 0 ignores it, 1 makes all classes demand the same in total."""
+FLOOR = 0.3
+"""The least that an image demands: all images are to be covered, those that the model is sure of too."""
+TRUST = 6
+"""Labels per class at which the model is trusted to say where it is unsure; with fewer it is in part, with none not."""
+DISAGREEMENT = 0.3
+"""Share of the disagreement between model and nearest label in the doubt; the rest is the model's own."""
 
 
 def margins(probs: np.ndarray) -> np.ndarray:
@@ -21,30 +19,18 @@ def margins(probs: np.ndarray) -> np.ndarray:
     return margin
 
 
-def rarity(probs: np.ndarray) -> np.ndarray:
-    """How rare the likely classes of each image are, (N,): 1 on average, less for the most frequent classes.
+def demand(probs: np.ndarray, neighbours: np.ndarray, *, labels_per_class: float) -> np.ndarray:
+    """What each image demands, (N,): 1 where there is doubt, less where there is none.
 
-    A label of a frequent class says again what others have said; one of a rare class may be its second.
-
-    Args:
-        probs: of the model, (N, C).
-    """
-    frequencies = probs.mean(axis=0, dtype=np.float64)
-    present = np.count_nonzero(frequencies)
-    inverse = 1.0 / np.maximum(frequencies, 1.0 / len(probs))
-    return np.asarray(probs @ inverse / max(present, 1), dtype=np.float32)
-
-
-def demand(probs: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
-    """What each image demands, (N,): by doubt and disagreement between `FLOOR` and 1, times the root of its rarity.
-
-    Mild on purpose: picks that follow the model's doubt alone are worse than picks that ignore it, for few labels make
-    a model that is unsure in the wrong places.
+    How much less depends on how far the model is to be trusted: few labels make a model that is unsure in the wrong
+    places, and picks that follow it are worse than picks that ignore it.
 
     Args:
         probs: of the model, (N, C).
         neighbours: class of the labelled image nearest to each, (N,).
+        labels_per_class: how many labels the model has seen, divided by the number of their classes.
     """
+    floor = max(FLOOR, 1.0 - labels_per_class / TRUST)
     apart = probs.argmax(axis=1) != neighbours
-    doubt = FLOOR + DOUBT * (1.0 - margins(probs)) + DISAGREEMENT * apart
-    return np.asarray(doubt * rarity(probs) ** RARITY, dtype=np.float32)
+    doubt = (1.0 - DISAGREEMENT) * (1.0 - margins(probs)) + DISAGREEMENT * apart
+    return np.asarray(floor + (1.0 - floor) * doubt, dtype=np.float32)

@@ -17,8 +17,6 @@ DIMENSIONS = 128
 NEIGHBOURS = 15
 LINEAR_SHARE = 0.1
 """Of the linear classifier in what is said: where neighbours agree, they are surer than they should be."""
-GROUPS = 4
-"""Parts of the labels, each of which one member of the committee lacks."""
 SETTINGS = MixtureSettings(
     likelihood=0.25, rounds=8, inner=3, shrinkage=0.3, label_weight=5.0, covariance="full", uniform=0.0
 )
@@ -66,31 +64,6 @@ class FastModel:
                 feed on themselves, and a class that is underrated vanishes.
         """
         return self._fit(labels, classes, prior)[0]
-
-    def committee(self, labels: np.ndarray, *, classes: int | None = None) -> np.ndarray:
-        """Mean probabilities (N, C) of the model and of some that each lack a part of the labels.
-
-        Where one label more or less changes the answer, the mean is unsure, though each model may be sure of itself.
-
-        Args:
-            labels: (N,); −1 = unknown. At least one must be known.
-            classes: C; by default the largest label + 1.
-        """
-        labels = np.asarray(labels, dtype=np.int64)
-        whole = self.predict(labels, classes=classes).probs
-        known = np.flatnonzero(labels >= 0)
-        group = np.full(len(labels), -1)
-        # Labels of one class are in different groups, as far as they go.
-        group[known[np.argsort(labels[known], kind="stable")]] = np.arange(len(known)) % GROUPS
-        total = whole.astype(np.float64)
-        members = 1
-        for lacking in range(min(GROUPS, len(known)) if len(known) > 1 else 0):
-            some = np.where(group == lacking, -1, labels)
-            total += self.predict(some, classes=whole.shape[1]).probs
-            members += 1
-        mean = (total / members).astype(np.float32)
-        mean[known] = whole[known]
-        return mean
 
     def predict_others(
         self, features: np.ndarray, labels: np.ndarray, *, classes: int | None = None, prior: np.ndarray | None = None

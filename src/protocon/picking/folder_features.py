@@ -22,7 +22,7 @@ class Encoded:
 
     images: ImageSet
     features: np.ndarray
-    """(N, D) float32."""
+    """(N, D) float32, mean over each image's views."""
     parts: tuple[int, ...]
     """Lengths of the encoder's own features and of its pooled blocks."""
     warnings: tuple[str, ...]
@@ -30,7 +30,7 @@ class Encoded:
 
 
 def encode_folder(config: RunConfig, console: Console) -> Encoded:
-    """Features of the clean images below `config.data.root`, from the table that training uses too.
+    """Features of the images below `config.data.root`, from the table that training uses too.
 
     Args:
         config: `data.root`, and what else is asked of data, network and cache; the encoder is frozen in any case.
@@ -47,5 +47,4 @@ def encode_folder(config: RunConfig, console: Console) -> Encoded:
     views = cached_views(images, encoder, wanted, cache=cache_folder(config), console=console, precision="half")
     report = bundle.files
     skipped = [] if report is None else [f"{s.path} is not used: {s.reason}" for s in report.skipped]
-    clean = views.clean(most=len(views)).numpy()
-    return Encoded(images, clean, tuple(encoder.parts), (*(report.warnings if report else ()), *skipped))
+    return Encoded(images, views.mean().numpy(), tuple(encoder.parts), (*(report.warnings if report else ()), *skipped))

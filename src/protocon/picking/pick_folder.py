@@ -100,14 +100,14 @@ def choose(
         parts: lengths of the encoder's own features and of its pooled blocks; None: all are of one kind.
         seed: decides among equals.
     """
-    picker = Picker(features, seed=seed)
+    picker = Picker(features, seed=seed, parts=parts)
     if labels is None or not (labels >= 0).any():
         found = picker.next(n)
     else:
         if labels.shape != (len(features),):
             raise DataError(f"labels of shape {labels.shape}; expected ({len(features)},), one per row of features")
-        probs = FastModel(features, parts=parts).committee(labels)
-        found = picker.next(n, labels, probs)
+        probs = FastModel(features, parts=parts).predict(labels).probs
+        found = picker.next(n, labels, probs, shaped=True)
     return [
         PickedImage(rank, p.index, str(p.index) if files is None else files[p.index], p.reason, p.stands_for)
         for rank, p in enumerate(found, start=1)

@@ -8,12 +8,14 @@ import numpy as np
 from protocon.core.feature_space import feature_space
 from protocon.core.neighbours import unit_rows
 from protocon.errors import DataError
+from protocon.picking.closeness import covered_share
 from protocon.picking.coverage import Coverage, nearest_chosen, stands_for
 from protocon.picking.demand import demand, margins
 from protocon.picking.fast_model import checked_features
 from protocon.picking.reasons import reason
+from protocon.picking.shaped import seen_by_labels
 
-DIMENSIONS = 64
+DIMENSIONS = 128
 
 
 def joined(chunks: Sequence[np.ndarray]) -> np.ndarray:
@@ -41,13 +43,16 @@ class Picker:
     Args:
         features: (N, D), the first images; more come with `add`.
         seed: draws which images may be picked where there are thousands.
+        parts: lengths of the encoder's own features and of its pooled blocks; None: all are of one kind.
     """
 
-    def __init__(self, features: np.ndarray | None = None, *, seed: int = 0) -> None:
-        self._seed = seed
+    def __init__(
+        self, features: np.ndarray | None = None, *, seed: int = 0, parts: Sequence[int] | None = None
+    ) -> None:
+        self._seed, self._parts = seed, parts
         self._chunks: list[np.ndarray] = []
         self._count = 0
-        self._units = np.zeros((0, 1), dtype=np.float32)
+        self._points = self._units = np.zeros((0, 1), dtype=np.float32)
         self._coverage: Coverage | None = None
         self._labelled: frozenset[int] = frozenset()
         if features is not None and len(features):
@@ -71,7 +76,8 @@ class Picker:
             return
         features = joined(self._chunks)
         self._chunks = [features]
-        self._units = unit_rows(feature_space(features, DIMENSIONS)(features))
+        self._points = feature_space(features, DIMENSIONS, self._parts)(features)
+        self._units = unit_rows(self._points)
         self._coverage, self._labelled = Coverage(self._units, seed=self._seed), frozenset()
 
     def next(
@@ -81,6 +87,7 @@ class Picker:
         probs: np.ndarray | None = None,
         *,
         skip: Sequence[int] = (),
+        shaped: bool = False,
     ) -> list[Pick]:
         """The next images to label, the most useful first; fewer where all have labels.
 
@@ -89,6 +96,8 @@ class Picker:
             labels: (N,); −1 = unknown. None: no image has one.
             probs: a model's class probabilities (N, C), for rounds after the first; None: coverage alone.
             skip: images that are not to be picked although they have no label, and that cover nothing.
+            shaped: with labels and probabilities, images are alike as the classes see them: directions in which classes
+                vary count for less. Better picks, but the graph of neighbours is made anew: seconds for thousands.
         """
         if n < 1:
             raise DataError(f"{n} images are asked for; expected 1 or more")
@@ -96,12 +105,15 @@ class Picker:
         if self._coverage is None:
             return []
         known = self._known(labels)
-        coverage = self._covered_by(known)
         without = {*known.tolist(), *(int(i) for i in skip)}
-        asked = near = None
+        units, asked, near = self._units, None, None
         if labels is not None and probs is not None and len(known):
-            near = np.asarray(labels)[known][nearest_chosen(self._units, known)]
-            asked = demand(self._checked(probs), near)
+            given, opinions = np.asarray(labels), self._checked(probs)
+            if shaped:
+                units = seen_by_labels(self._points, given, opinions)
+            near = given[known][nearest_chosen(units, known)]
+            asked = demand(opinions, near, labels_per_class=len(known) / len(np.unique(given[known])))
+        coverage = self._covered_by(known) if units is self._units else _covering(units, known, self._seed)
         chosen = coverage.best(n, without=without, demand=None if asked is None else asked[coverage.demands])
         if len(chosen) < n:
             chosen += self._left_over(n - len(chosen), without | set(chosen), known, chosen)
@@ -131,7 +143,7 @@ class Picker:
     def covered(self, labels: np.ndarray) -> float:
         """How well the labelled images cover all, from 0 (no label) to 1 (each is labelled or has a twin that is)."""
         self.prepare()
-        return 0.0 if self._coverage is None else float(self._covered_by(self._known(labels)).covered.mean())
+        return covered_share(self._units, self._known(labels))
 
     def _known(self, labels: np.ndarray | None) -> np.ndarray:
         if labels is None:
@@ -181,3 +193,9 @@ class Picker:
             why = reason(int(counts[place]), None if margin is None else float(margin[place]), apart=apart)
             found.append(Pick(index, why, int(counts[place])))
         return found
+
+
+def _covering(units: np.ndarray, known: np.ndarray, seed: int) -> Coverage:
+    coverage = Coverage(units, seed=seed)
+    coverage.cover(known)
+    return coverage
