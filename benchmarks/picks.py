@@ -25,7 +25,6 @@ from benchmarks.picks_pipeline import Pipeline
 from benchmarks.picks_rules import RULES, Folder, Pool
 from benchmarks.suite import HALVES
 from benchmarks.suite_cells import Folder as SuiteFolder
-from protocon.picking.coverage import stands_for
 
 BEGIN, END = "<!-- picks begin -->", "<!-- picks end -->"
 RANDOM, ONE, THREE = "random", "coverage, 1 round", "coverage, 3 rounds"
@@ -48,7 +47,7 @@ class Cell:
     found: float
     """Share of the classes of which there is a label."""
     prior: float
-    """Total variation between the truth and class frequencies weighted by what each label stands for."""
+    """Total variation between the truth and class frequencies by what each label stands for (`Picker.prior`)."""
     uniform: float
     """The same for uniform frequencies."""
 
@@ -76,7 +75,7 @@ def measure(pool: Pool, pipeline: Judge, rule: str, per_class: int) -> Cell:
     truth = pipeline.tested()[1]
     right = guess == truth
     frequencies = np.bincount(pool.truth, minlength=pool.classes) / len(pool.truth)
-    weights = np.bincount(pool.truth[chosen], stands_for(pool.units, chosen), minlength=pool.classes)
+    estimated = pool.picker.prior(labels, classes=pool.classes)
     return Cell(
         folder=pool.folder.name,
         rule=rule,
@@ -86,7 +85,7 @@ def measure(pool: Pool, pipeline: Judge, rule: str, per_class: int) -> Cell:
         macro=round(float(np.mean([right[truth == c].mean() for c in np.unique(truth)])), 4),
         unlabelled=round(float((own == pool.truth)[labels < 0].mean()), 4),
         found=round(len(np.unique(pool.truth[chosen])) / pool.classes, 4),
-        prior=round(float(np.abs(weights / weights.sum() - frequencies).sum() / 2), 4),
+        prior=round(float(np.abs(estimated - frequencies).sum() / 2), 4),
         uniform=round(float(np.abs(1 / pool.classes - frequencies).sum() / 2), 4),
     )
 

@@ -146,7 +146,7 @@ class Thinker:
             sure=probs.max(axis=1),
             fair=guess,
             likeness=_likeness(self.model.units, np.flatnonzero(known.labels >= 0)),
-            frequencies=_frequencies(probs, known),
+            frequencies=self.picker.prior(labels, classes=len(known.classes)),
             picks=tuple(self.picker.next(_PICKS, labels, probs, skip=skip, shaped=len(labels) <= _SHAPED)),
             audit=Audit(int(known.audited.sum()), int(right.sum())),
             coverage=self.picker.covered(labels),
@@ -157,7 +157,7 @@ class Thinker:
     def complete(self, opinion: ModelOpinion) -> ModelOpinion:
         """The same with predictions of a model that has seen all answers; what is measured and picked stays."""
         known = opinion.known
-        if self.model is None or not known.audited.any() or not opinion.probs.size:
+        if self.model is None or self.picker is None or not known.audited.any() or not opinion.probs.size:
             return replace(opinion, whole=True)
         probs = self.model.predict(known.labels, classes=len(known.classes)).probs
         self._round += 1
@@ -167,7 +167,7 @@ class Thinker:
             probs=probs,
             guess=probs.argmax(axis=1),
             sure=probs.max(axis=1),
-            frequencies=_frequencies(probs, known),
+            frequencies=self.picker.prior(known.labels, classes=len(known.classes)),
             whole=True,
         )
 
@@ -201,14 +201,6 @@ def _likeness(units: np.ndarray, labelled: np.ndarray) -> np.ndarray:
     for start in range(0, len(labelled), 256):
         np.maximum(best, (units @ units[labelled[start : start + 256]].T).max(axis=1), out=best)
     return best
-
-
-def _frequencies(probs: np.ndarray, known: Known) -> np.ndarray:
-    """Share of each class: labels as given, predictions by their probabilities."""
-    counts = probs[known.labels < 0].sum(axis=0, dtype=np.float64)
-    counts += np.bincount(known.labels[known.labels >= 0], minlength=probs.shape[1])
-    shares: np.ndarray = counts / max(counts.sum(), 1e-12)
-    return shares
 
 
 def empty_opinion(classes: Sequence[str] = ()) -> ModelOpinion:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from protocon.base.draws import permutation
-from protocon.picking.diffusion import Diffusion
+from protocon.picking.likeness import Likeness
 
 DEMANDS = 5_000
 """Of more images than this a part is covered, drawn once: what covers five thousand covers the rest."""
@@ -40,7 +40,7 @@ class Coverage:
         self.candidates = np.sort(order[: min(candidates, demands)])
         self._units = units
         self._wanting = {int(image): row for row, image in enumerate(self.demands)}
-        self._likeness = Diffusion(units[self.demands])
+        self._likeness = Likeness(units[self.demands])
         self._table = self._likeness.between(np.searchsorted(self.demands, self.candidates))
         self._places = {int(image): place for place, image in enumerate(self.candidates)}
         self.covered = np.zeros(len(self.demands), dtype=np.float32)

@@ -16,6 +16,8 @@ from protocon.picking.reasons import reason
 from protocon.picking.shaped import seen_by_labels
 
 DIMENSIONS = 128
+UNSEEN = 0.25
+"""Labels that every class has in class frequencies beside its own: one that nobody has seen yet may still be there."""
 
 
 def joined(chunks: Sequence[np.ndarray]) -> np.ndarray:
@@ -125,7 +127,7 @@ class Picker:
         return stands_for(self._units, np.asarray(indices, dtype=np.int64))
 
     def prior(self, labels: np.ndarray, classes: int | None = None) -> np.ndarray:
-        """Class frequencies (C,): each labelled image counts as often as it stands for others.
+        """Class frequencies (C,): each labelled image counts as often as it stands for others, a class `UNSEEN` more.
 
         Args:
             labels: (N,); −1 = unknown.
@@ -137,7 +139,8 @@ class Picker:
             raise DataError("no image has a label yet; class frequencies need at least one")
         given = np.asarray(labels)[known]
         counts = np.bincount(given, self.stands_for(known), minlength=classes or 0)
-        frequencies: np.ndarray = counts / counts.sum()
+        smoothed = counts * (len(known) / counts.sum()) + UNSEEN
+        frequencies: np.ndarray = smoothed / smoothed.sum()
         return frequencies
 
     def covered(self, labels: np.ndarray) -> float:
