@@ -46,8 +46,8 @@ class Pool:
         self.features, self.truth = folder.train[kept], folder.labels[kept]
         self.points = feature_space(self.features, DIMENSIONS)(self.features)
         self.units = unit_rows(self.points)
-        self.model = FastModel(self.features, parts=folder.parts)
         self.picker = Picker(self.features, seed=seed, parts=folder.parts)
+        self.model = FastModel(self.picker.seen)
 
     def labels(self, chosen: Sequence[int] | np.ndarray) -> np.ndarray:
         """Truth of the chosen images, −1 elsewhere."""

@@ -109,7 +109,7 @@ class Thinker:
         self.numbers, self.features = [numbers], [features]
         self.picker = Picker(features, parts=self.parts)
         self.picker.prepare()
-        self.model = FastModel(features, parts=self.parts) if len(features) > 1 else None
+        self.model = FastModel(self.picker.seen) if len(features) > 1 else None
         self._prepared = len(numbers)
         self._earlier = []
         return numbers

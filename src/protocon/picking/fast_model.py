@@ -6,14 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from protocon.core.feature_space import FeatureSpace, feature_space
 from protocon.core.label_trust import mix
 from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture
 from protocon.core.neighbours import nearest, neighbour_graph, neighbours, unit_rows
 from protocon.core.softmax_regression import LinearClassifier, softmax, softmax_regression
 from protocon.errors import DataError
+from protocon.picking.seen import Seen, checked_features
 
-DIMENSIONS = 128
 NEIGHBOURS = 15
 LINEAR_SHARE = 0.1
 """Of the linear classifier in what is said: where neighbours agree, they are surer than they should be."""
@@ -38,19 +37,21 @@ class FastModel:
     """Everything that does not depend on labels, prepared once: the space, the neighbours, the graph.
 
     Args:
-        features: (N, D), one row per image.
+        features: (N, D), one row per image; or as a `Picker` sees them.
         settings: of the mixture.
         parts: lengths of the encoder's own features and of its pooled blocks; None: all are of one kind.
     """
 
     def __init__(
-        self, features: np.ndarray, settings: MixtureSettings | None = None, *, parts: Sequence[int] | None = None
+        self,
+        features: np.ndarray | Seen,
+        settings: MixtureSettings | None = None,
+        *,
+        parts: Sequence[int] | None = None,
     ) -> None:
-        features = checked_features(features)
+        seen = features if isinstance(features, Seen) else Seen(features, parts)
         self.settings = settings or SETTINGS
-        self.space: FeatureSpace = feature_space(features, DIMENSIONS, parts)
-        self.points = self.space(features)
-        self.units = unit_rows(self.points)
+        self.space, self.points, self.units = seen.space, seen.points, seen.units
         found, cosines = neighbours(self.units, NEIGHBOURS)
         self.graph: sparse.csr_matrix = neighbour_graph(found, cosines)
 
@@ -129,14 +130,3 @@ class FastModel:
 
 def _log_probs(model: LinearClassifier, points: np.ndarray) -> np.ndarray:
     return np.asarray(np.log(softmax(model.logits(points)) + 1e-6))
-
-
-def checked_features(features: np.ndarray) -> np.ndarray:
-    """Features as float32 (N, D), or an error that says what is wrong with them."""
-    rows = np.asarray(features, dtype=np.float32)
-    if rows.ndim != 2 or not rows.size:
-        raise DataError(f"features of shape {rows.shape}; expected (N, D) with at least one image and one feature")
-    if not np.isfinite(rows).all():
-        bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
-        raise DataError(f"features of image {bad} hold NaN or infinity; remove the image or repair them")
-    return rows

@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from protocon.data.imageset import ImageSet
 from protocon.errors import DataError
-from protocon.picking.folder_features import encode_folder
+from protocon.picking.folder_features import Encoded, encode_folder
 from protocon.picking.pick_folder import PickedImage, choose
 from protocon.picking.pick_table import KnownLabel, check_free, write_table
 from protocon.picking.picker import Picker
@@ -47,18 +46,19 @@ def pick_files(config: RunConfig, n: int, *, out: Path | None, seed: int, consol
     if not picks:
         raise DataError(f"all {len(images):,} images have labels; there is nothing left to pick")
     if out is not None:
-        known = _known(images, encoded.features, [pick.index for pick in picks], seed)
+        known = _known(encoded, [pick.index for pick in picks], seed)
         write_table(out / TABLE, picks, known)
         write_page(out / PAGE, picks, images, known=len(known), title=str(config.data.root))
     return Picked(picks, len(images), int((images.labels >= 0).sum()), encoded.warnings)
 
 
-def _known(images: ImageSet, features: np.ndarray, picked: list[int], seed: int) -> list[KnownLabel]:
+def _known(encoded: Encoded, picked: list[int], seed: int) -> list[KnownLabel]:
     """The labels that there are, with what each stands for beside the picks."""
+    images = encoded.images
     places = np.flatnonzero(images.labels >= 0)
     if not len(places):
         return []
-    counts = Picker(features, seed=seed).stands_for([*places.tolist(), *picked])
+    counts = Picker(encoded.features, seed=seed, parts=encoded.parts).stands_for([*places.tolist(), *picked])
     return [
         KnownLabel(images.ids[int(place)], images.class_names[images.labels[place]], int(count))
         for place, count in zip(places, counts, strict=False)

@@ -106,7 +106,7 @@ def choose(
     else:
         if labels.shape != (len(features),):
             raise DataError(f"labels of shape {labels.shape}; expected ({len(features)},), one per row of features")
-        probs = FastModel(features, parts=parts).predict(labels).probs
+        probs = FastModel(picker.seen).predict(labels).probs
         found = picker.next(n, labels, probs, shaped=True)
     return [
         PickedImage(rank, p.index, str(p.index) if files is None else files[p.index], p.reason, p.stands_for)

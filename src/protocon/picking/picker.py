@@ -5,17 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from protocon.core.feature_space import feature_space
-from protocon.core.neighbours import unit_rows
 from protocon.errors import DataError
 from protocon.picking.closeness import covered_share
 from protocon.picking.coverage import Coverage, nearest_chosen, stands_for
 from protocon.picking.demand import demand, margins
-from protocon.picking.fast_model import checked_features
 from protocon.picking.reasons import reason
+from protocon.picking.seen import Seen, checked_features
 from protocon.picking.shaped import seen_by_labels
 
-DIMENSIONS = 128
 UNSEEN = 0.25
 """Labels that every class has in class frequencies beside its own: one that nobody has seen yet may still be there."""
 
@@ -54,7 +51,7 @@ class Picker:
         self._seed, self._parts = seed, parts
         self._chunks: list[np.ndarray] = []
         self._count = 0
-        self._points = self._units = np.zeros((0, 1), dtype=np.float32)
+        self._seen: Seen | None = None
         self._coverage: Coverage | None = None
         self._labelled: frozenset[int] = frozenset()
         if features is not None and len(features):
@@ -74,13 +71,24 @@ class Picker:
 
     def prepare(self) -> None:
         """Take in what was added: about a second at 10,000 images. `next` does it where it was not done."""
-        if len(self._units) == self._count or not self._count:
+        if not self._count or (self._seen is not None and len(self._seen) == self._count):
             return
         features = joined(self._chunks)
         self._chunks = [features]
-        self._points = feature_space(features, DIMENSIONS, self._parts)(features)
-        self._units = unit_rows(self._points)
+        self._seen = Seen(features, self._parts)
         self._coverage, self._labelled = Coverage(self._units, seed=self._seed), frozenset()
+
+    @property
+    def seen(self) -> Seen:
+        """The images as they are compared; `FastModel` takes them as they are."""
+        self.prepare()
+        if self._seen is None:
+            raise DataError("there are no images yet")
+        return self._seen
+
+    @property
+    def _units(self) -> np.ndarray:
+        return self.seen.units
 
     def next(
         self,
@@ -112,7 +120,7 @@ class Picker:
         if labels is not None and probs is not None and len(known):
             given, opinions = np.asarray(labels), self._checked(probs)
             if shaped:
-                units = seen_by_labels(self._points, given, opinions)
+                units = seen_by_labels(self.seen.points, given, opinions)
             near = given[known][nearest_chosen(units, known)]
             asked = demand(opinions, near, labels_per_class=len(known) / len(np.unique(given[known])))
         coverage = self._covered_by(known) if units is self._units else _covering(units, known, self._seed)
