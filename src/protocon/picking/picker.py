@@ -13,7 +13,7 @@ from protocon.picking.reasons import reason
 from protocon.picking.seen import Seen, checked_features
 from protocon.picking.shaped import seen_by_labels
 
-UNSEEN = 0.25
+UNSEEN = 0.4
 """Labels that every class has in class frequencies beside its own: one that nobody has seen yet may still be there."""
 
 
