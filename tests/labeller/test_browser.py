@@ -263,6 +263,21 @@ def test_one_button_makes_the_full_run_the_report_and_the_exports(browser: Any, 
         seen.close()
 
 
+def test_a_server_that_is_gone_while_something_is_fetched_is_no_error_of_the_page(browser: Any, tmp_path: Path) -> None:
+    make_folder(tmp_path / "photos", 12)
+    with labeller(tmp_path / "photos", tmp_path, classes=["red", "green", "blue"]) as server:
+        seen = Watched(browser, server.url)
+        seen.page.route("**/api/history*", lambda route: route.abort())
+        with seen.page.expect_event("requestfailed"):
+            seen.page.click("#tab-classes")
+        seen.page.wait_for_timeout(200)
+        assert not [text for text in seen.said if "Failed to fetch" in text]
+        seen.page.unroute("**/api/history*")
+        seen.page.click("#tab-label")
+        seen.page.click("#tab-classes")  # it is asked for again
+        seen.page.wait_for_selector("#class-table b:text-is('green')")
+
+
 def test_a_wrong_label_is_found_and_corrected_and_classes_are_renamed_merged_and_restored(
     browser: Any, tmp_path: Path
 ) -> None:

@@ -63,6 +63,8 @@ class Refused extends Error {
   constructor(status, text) { super(text); this.status = status; }
 }
 
+class Unanswered extends Error {}
+
 async function call(path, body) {
   const options = { headers: { "X-ProtoCon-Token": TOKEN }, cache: "no-store" };
   if (body) {
@@ -70,11 +72,17 @@ async function call(path, body) {
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify({ tab: TAB, ...body });
   }
-  const answer = await fetch(path, options);
+  const answer = await fetch(path, options).catch((error) => { throw new Unanswered(error.message); });
   const content = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Refused(answer.status, content.error || `error ${answer.status}`);
   return content;
 }
+
+/* What is fetched in passing may find the server gone: `poll` says so, and asks again. */
+window.addEventListener("unhandledrejection", (event) => {
+  if (event.reason instanceof Refused) banner(event.reason.message);
+  if (event.reason instanceof Refused || event.reason instanceof Unanswered) event.preventDefault();
+});
 
 /* An answer is sent until it is saved, with the same key: one that arrived but was not confirmed counts once. */
 async function send(path, body) {
