@@ -45,7 +45,10 @@ def ideas_section(ideas: IdeasTable | None) -> str:
     own = [method for method in variants if method.startswith("protocon")]
     winners = [method for method in own if _wins(comparison, method)]
     if winners:
-        verdict = f"Clearly better, in every column: {', '.join(f'`{method}`' for method in winners)}."
+        verdict = (
+            f"Clearly better, in every column: {', '.join(f'`{method}`' for method in winners)}. "
+            "`train` does not do it by itself yet: the tables above would have to be measured again with it."
+        )
     else:
         verdict = "None is clearly better in every column, so none of them became `auto`."
     lines = [
