@@ -33,7 +33,7 @@ def tables() -> list[ScratchTable]:
     command = "protocon compare --data digits --labels-per-class 2,4,8 --seeds 5"
     about = (
         "scikit-learn's handwritten digits, 8×8 pixels, on which our settings for small data were chosen; WRN-10-1, "
-        "1,300 steps. A step of PAWS sees four crops of every image and a support set, so it has 40 epochs instead of 100"
+        "1,300 steps. A step of PAWS sees four crops per image and a support set: it has 40 epochs instead of 100"
     )
     found = [ScratchTable(comparison_of(digits, "digits", seeds=SEEDS), about, command)]
     file = RESULTS / "compare_fashion_mnist_cells.csv"
