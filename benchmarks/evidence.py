@@ -33,7 +33,9 @@ def tables() -> list[ScratchTable]:
     command = "protocon compare --data digits --labels-per-class 2,4,8 --seeds 5"
     about = (
         "scikit-learn's handwritten digits, 8×8 pixels, on which our settings for small data were chosen; WRN-10-1, "
-        "1,300 steps. A step of PAWS sees four crops per image and a support set: it has 40 epochs instead of 100"
+        "1,300 steps. A step of PAWS sees four crops per image and a support set: it has 40 epochs instead of 100. "
+        "MPL and PAWS: `protocon compare --data digits --methods mpl --labels-per-class 4 --seeds 3`, and "
+        "`--methods paws --epochs 40`"
     )
     found = [ScratchTable(comparison_of(digits, "digits", seeds=SEEDS), about, command)]
     file = RESULTS / "compare_fashion_mnist_cells.csv"
@@ -52,7 +54,10 @@ def ideas() -> IdeasTable | None:
         return None
     told = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
     about = f"{told['about'].replace('test images', 'validation images')}, {told['epochs']} epochs"
-    command = "python -m benchmarks.from_scratch --validation --labels 4,2 --seeds 0,1,2 --methods VARIANTS"
+    command = (
+        "python -m benchmarks.from_scratch --validation --labels 4,2 --seeds 0,1,2 --methods VARIANTS "
+        "--cells benchmarks/results/ideas_cells.csv"
+    )
     return IdeasTable(comparison_of(read_cells(file), told["data"]), about, command)
 
 
