@@ -179,7 +179,14 @@ def test_another_run_starts_from_the_frozen_encoder_of_a_run(place: Path, tmp_pa
 def test_a_plan_needs_no_features(place: Path) -> None:
     plan = describe_plan(config_for(place, cache="never"))
     assert plan["sizes"]["unlabelled"] == 108
+    assert "for the features of" in plan["time"]
     assert not (place / "never").exists()
+
+
+def test_a_plan_times_training_once_the_features_are_there(place: Path, tmp_path: Path) -> None:
+    run_in(place, tmp_path, "epochs=1")
+    plan = describe_plan(config_for(place, "epochs=1"))
+    assert "s per step, measured" in plan["time"]
 
 
 def test_small_images_are_enlarged_and_settings_fit_a_frozen_encoder(place: Path) -> None:

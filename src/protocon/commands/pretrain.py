@@ -51,7 +51,7 @@ def pretrain(
         say(console, inputs.said)
     config = inputs.config()
     if dry_run:
-        show_plan(config, as_json, timed=True)
+        show_plan(config, as_json)
         return
     with interruptible(console):
         result = fit(

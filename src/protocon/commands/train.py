@@ -25,7 +25,9 @@ def train(
     resume: Resume = None,
     accept_changes: AcceptChanges = False,
     verbose: Verbose = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done, with memory and time, and stop.")
+    ] = False,
     as_json: AsJson = False,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
@@ -98,17 +100,16 @@ def _show_result(console: Console, result: dict[str, Any]) -> None:
         say(console, line)
 
 
-def show_plan(config: "RunConfig", as_json: bool, *, timed: bool = False) -> None:
-    """Print what a run would do.
+def show_plan(config: "RunConfig", as_json: bool) -> None:
+    """Print what a run would do, and how long it would take.
 
     Args:
         config: its settings.
         as_json: print it as JSON.
-        timed: tell how long it would take too.
     """
     from protocon.engine.planning.preview import describe_plan
 
-    plan = describe_plan(config, timed=timed)
+    plan = describe_plan(config)
 
     def show(console: Console) -> None:
         console.print(plan["config_yaml"].rstrip(), highlight=False, markup=False)
@@ -117,7 +118,6 @@ def show_plan(config: "RunConfig", as_json: bool, *, timed: bool = False) -> Non
             for key, value in plan[title].items():
                 table.add_row(key, str(value))
             console.print(table)
-        if "time" in plan:
-            console.print(f"training time: {plan['time']}", highlight=False, markup=False)
+        console.print(f"training time: {plan['time']}", highlight=False, markup=False)
 
     emit(as_json, {key: value for key, value in plan.items() if key != "config_yaml"}, show)

@@ -8,11 +8,11 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from protocon.base.duration import show_duration
 from protocon.data.imageset import DataBundle
 from protocon.engine.loop.epochs import peak_memory_mib
-from protocon.engine.planning.budget import measure, within_budget
+from protocon.engine.planning.budget import within_budget
 from protocon.engine.planning.feature_memory import feature_memory
+from protocon.engine.planning.run_time import run_time
 from protocon.engine.setup.encode import outline
 from protocon.engine.setup.fabric import build_fabric
 from protocon.engine.setup.session import Session, build, settle
@@ -21,51 +21,25 @@ from protocon.runs.run_data import load_data
 from protocon.settings.config import RunConfig, to_yaml
 from protocon.settings.resolved_config import ResolvedOptim
 
-_TIMED_SECONDS = 2.0
-_LONGEST_STEP = 3.0
-"""A step that seems to take longer than this many seconds is not timed, but estimated from a few images."""
-_TRIED_IMAGES = 8
 
-
-def describe_plan(config: RunConfig, bundle: DataBundle | None = None, *, timed: bool = False) -> dict[str, Any]:
-    """The resolved config, the method's sizes, steps, and an estimate of memory in MiB.
+def describe_plan(config: RunConfig, bundle: DataBundle | None = None, *, timed: bool = True) -> dict[str, Any]:
+    """The resolved config, the method's sizes, steps, an estimate of memory in MiB, and how long it would take.
 
     Args:
         config: settings; with a time budget, a few steps are run to see how many epochs fit into it.
         bundle: the data, if it is loaded already.
-        timed: also tell how long training would take.
+        timed: tell how long it would take; that takes a few seconds itself.
     """
     started = time.monotonic()
     settled = settle(config, load_data(config) if bundle is None else bundle)
+    fabric = build_fabric(config)
     if config.optim.time_budget is not None:
-        quiet = Console(quiet=True)
-        settled = within_budget(config, settled, build_fabric(config), quiet, started=started)
+        settled = within_budget(config, settled, fabric, Console(quiet=True), started=started)
     session = build(settled, outline(settled))
-    plan = _plan(session)
-    return plan | {"time": _time(session)} if timed else plan
-
-
-def _time(session: Session) -> str:
-    """How long training would take, in words. Uses the session's network up."""
-    if session.config.network.frozen:
-        return "not known before the features of the frozen encoder are there"
-    config, resolved = session.config, session.resolved
-    batch = _images_of(session)
-    images = torch.zeros(_TRIED_IMAGES, *session.input_shape)
-    taken = []
-    with torch.no_grad():
-        session.network.eval()
-        for _ in range(3):  # the first warms up, and another program may be in the way of one
-            began = time.perf_counter()
-            session.network(images)
-            taken.append(time.perf_counter() - began)
-    alone = min(taken) / len(images)
-    rough = 4 * batch * alone  # a forward pass of all, forward and backward of most
-    if rough > _LONGEST_STEP:
-        return f"roughly {show_duration(rough * session.total_steps)} (estimated from a few images on the CPU)"
-    speed = measure(session, build_fabric(config), seconds=_TIMED_SECONDS)
-    total = speed.total(resolved.total_epochs, resolved.steps_per_epoch)
-    return f"about {show_duration(total)} ({speed.step:.2g} s per step, measured)"
+    plan = _plan(session)  # before anything is timed, which takes memory too
+    if not timed:
+        return plan
+    return plan | {"time": run_time(settled, session, fabric, images=_images_of(session))}
 
 
 def _plan(session: Session) -> dict[str, Any]:
