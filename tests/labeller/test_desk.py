@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from protocon.data.labels.label_file import read_label_table
 from protocon.errors import ConfigError, RunError
 from protocon.labeller.answer_log import NotSavedError
-from protocon.labeller.opinion import SURE
+from protocon.labeller.opinion import SURE, Prepared, prepared
 from protocon.labeller.photos import Photos
 from protocon.labeller.server import Labeller
 from protocon.labeller.sight import FIRST, Sight
@@ -336,6 +337,51 @@ def test_labelling_begins_with_the_first_hundred_images_of_a_large_folder(tmp_pa
     tables = {p: p.stat().st_mtime_ns for p in (tmp_path / "cache").rglob("features.npy")}
     assert sorted(np.concatenate(look()).tolist()) == list(range(230))
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "cache").rglob("features.npy")} == tables
+
+
+def test_the_model_learns_while_more_features_are_taken_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "photos"
+    truth = make_folder(root, 230)
+    free, calls = threading.Event(), []
+
+    def slowly(*arrived: Any) -> Prepared:
+        calls.append(len(arrived[0]))
+        if len(calls) > 1:
+            assert free.wait(20)
+        return prepared(*arrived)
+
+    monkeypatch.setattr("protocon.labeller.worker.prepared", slowly)
+    with labeller(root, tmp_path) as server:
+        client = Client(server.url)
+        wait(lambda: len(calls) == 2)  # all have arrived, a part of them is in use
+        item = client.next()
+        for _ in range(6):
+            item = client.answer(item, name=truth[item["name"]])["next"]
+        wait(lambda: not client.get("/api/status")["learning"])
+        assert len(server.desk.opinion.numbers) < 230
+        assert server.desk.opinion.known.answers == 6
+        free.set()
+        wait(lambda: len(server.desk.opinion.numbers) == 230)
+        assert server.desk.opinion.known.answers == 6
+
+
+def test_features_that_cannot_be_taken_in_are_told_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_folder(tmp_path / "photos", 12)
+    calls = []
+
+    def once_in_vain(*arrived: Any) -> Prepared:
+        calls.append(len(arrived[0]))
+        if len(calls) == 1:
+            raise MemoryError("not enough of it")
+        return prepared(*arrived)
+
+    monkeypatch.setattr("protocon.labeller.worker.prepared", once_in_vain)
+    monkeypatch.setattr("protocon.labeller.worker._RETRY_SECONDS", 0.5)
+    with labeller(tmp_path / "photos", tmp_path) as server:
+        wait(lambda: "not enough of it" in str(server.desk.trouble))
+        wait(lambda: len(server.desk.opinion.numbers) == 12)
 
 
 def test_a_damaged_image_holds_nobody_up(tmp_path: Path) -> None:

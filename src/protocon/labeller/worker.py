@@ -1,17 +1,20 @@
 """What happens in the background: features arrive, the model learns, labels.csv follows, the folder is watched.
 
-Two threads: one looks at images, one thinks. Requests wait for neither.
+Two threads: one looks at images, one thinks. A third takes in features when many have arrived, which takes seconds:
+meanwhile the second goes on thinking with those that it has. Requests wait for none of them.
 """
 
 import queue
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
 from protocon.errors import ProtoConError
 from protocon.labeller.desk import Desk
+from protocon.labeller.opinion import Prepared, prepared
 from protocon.labeller.sight import Sight
 
 _BATCH = 3
@@ -54,6 +57,8 @@ class Worker:
         self._look.set()
         self._all_seen = threading.Event()
         self._leave = threading.Event()
+        self._taker = ThreadPoolExecutor(1, thread_name_prefix="features")
+        self._coming: Future[Prepared] | None = None
         self._threads = [
             threading.Thread(target=self._repeat, args=(self.see,), name="sight", daemon=True),
             threading.Thread(target=self._repeat, args=(self.turn,), name="thought", daemon=True),
@@ -70,6 +75,7 @@ class Worker:
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
+        self._taker.shutdown(cancel_futures=True)
         self.desk.write_labels()
 
     def _repeat(self, act: Callable[[], bool]) -> None:
@@ -119,6 +125,7 @@ class Worker:
             numbers, features = self._arrived.get()
             self.desk.thinker.add(numbers, features)
             self.desk.features_done += len(numbers)
+        self._take_in()
         if self._wants_opinion():
             self._think()
         elif self._incomplete and self._thought == self.desk.version:
@@ -141,9 +148,20 @@ class Worker:
     def _finished(self) -> bool:
         return self._all_seen.is_set() and self._arrived.empty()
 
+    def _take_in(self) -> None:
+        """Begin to take in features where many have arrived; think with them once they are taken in."""
+        thinker = self.desk.thinker
+        if self._coming is not None and self._coming.done():
+            coming, self._coming = self._coming, None
+            self._numbers = thinker.adopt(coming.result())
+            self._thought = -1
+        if self._coming is None and thinker.behind(finished=self._finished()):
+            thinker.parts = self.sight.parts
+            self._coming = self._taker.submit(
+                prepared, tuple(thinker.numbers), tuple(thinker.features), self.sight.parts
+            )
+
     def _wants_opinion(self) -> bool:
-        if self.desk.thinker.behind(finished=self._finished()):
-            return True
         if not len(self._numbers) or self._thought == self.desk.version:
             return False
         fresh = self.desk.version - self._thought
@@ -151,11 +169,7 @@ class Worker:
 
     def _think(self) -> None:
         began = time.perf_counter()
-        thinker = self.desk.thinker
-        if thinker.behind(finished=self._finished()):
-            thinker.parts = self.sight.parts
-            self._numbers = thinker.prepare()
         known = self.desk.known(self._numbers)
-        self.desk.opinion = thinker.think(self._numbers, known)
+        self.desk.opinion = self.desk.thinker.think(self._numbers, known)
         self._thought, self._incomplete = known.version, True
         self.seconds = [*self.seconds[-199:], time.perf_counter() - began]
