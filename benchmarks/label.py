@@ -275,7 +275,7 @@ from protocon.labeller.sight import Sight
 
 class Made(Sight):
     """Features that are made up: ten clusters in as many dimensions as an encoder and its pooled blocks have."""
-    parts = (1280, 768)
+    looks = ((1280, 768),)
     def look(self, deliver):
         fresh = [n for n in range(len(self.photos)) if n not in self._delivered]
         if not fresh:

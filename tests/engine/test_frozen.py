@@ -99,7 +99,7 @@ def test_a_finished_run_takes_files_and_says_what_heads_on_the_encoder_say(place
         mean, std = torch.tensor(reference.mean).view(1, 3, 1, 1), torch.tensor(reference.std).view(1, 3, 1, 1)
         features = tiny_module()((images.float() / 255 - mean) / std)
         matrix = saved["encoder.space.matrix"]
-        space = RootSpace((len(matrix),), matrix.shape[1])
+        space = RootSpace(((len(matrix),),), matrix.shape[1])
         space.load_state_dict(
             {name.split(".")[-1]: t for name, t in saved.items() if name.startswith("encoder.space.")}
         )

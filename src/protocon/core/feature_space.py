@@ -5,15 +5,14 @@ roots on the unit sphere, in a few principal components, put images of one class
 several layers are scaled one by one, as the heads' own space does it, so that the widest does not drown the others.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from protocon.base.looks import BLOCK_WEIGHT, Looks, columns
+
 _TINY = 1e-12
 _LEAST_SPREAD = 1e-6
-BLOCK_WEIGHT = 0.4
-"""Length of a pooled block's part; the encoder's own features have 1."""
 _BLOCK = 4096
 MOST = 20_000
 """Rows that directions are learnt from; of more, so many spread evenly."""
@@ -23,8 +22,7 @@ MOST = 20_000
 class Scaling:
     """Features of one or several layers, each part at a length of its own."""
 
-    parts: tuple[int, ...]
-    """Lengths of the parts: the encoder's own features first, then pooled blocks."""
+    looks: Looks
     shift: np.ndarray
     """(D,)."""
     scale: np.ndarray
@@ -33,18 +31,20 @@ class Scaling:
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """Scaled features (n, D), float32.
 
-        Of one part, normalised roots. Of several, those of the first are centred and at length 1 again; the others,
-        whose channels differ in scale, are standardised before, and their roots have length `BLOCK_WEIGHT`.
+        Where all are of one kind, normalised roots. Otherwise those of the encoder's own features are centred and at
+        length 1 again; pooled blocks, whose channels differ in scale, are standardised before, and their roots have
+        length `BLOCK_WEIGHT`.
         """
         rows = np.asarray(features, dtype=np.float32)
-        if len(self.parts) == 1:
+        if _of_one_kind(self.looks):
             return root_normalised(rows)
-        first = self.parts[0]
-        own = root_normalised(rows[:, :first]) - self.shift[:first]
-        done = [own / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), _TINY)]
-        for start, width in zip(np.cumsum(self.parts)[:-1], self.parts[1:], strict=True):
-            part = slice(int(start), int(start) + width)
-            done.append(BLOCK_WEIGHT * root_normalised((rows[:, part] - self.shift[part]) / self.scale[part]))
+        done = []
+        for own, blocks in columns(self.looks):
+            part = root_normalised(rows[:, own]) - self.shift[own]
+            done.append(part / np.maximum(np.linalg.norm(part, axis=1, keepdims=True), _TINY))
+            for block in blocks:
+                standard = (rows[:, block] - self.shift[block]) / self.scale[block]
+                done.append(BLOCK_WEIGHT * root_normalised(standard))
         return np.concatenate(done, axis=1)
 
 
@@ -76,18 +76,22 @@ def root_normalised(features: np.ndarray) -> np.ndarray:
     return result
 
 
-def _scaling(rows: np.ndarray, parts: Sequence[int] | None) -> Scaling:
-    widths = tuple(parts) if parts else (rows.shape[1],)
+def _of_one_kind(looks: Looks) -> bool:
+    return len(looks) == 1 and len(looks[0]) == 1
+
+
+def _scaling(rows: np.ndarray, looks: Looks | None) -> Scaling:
+    consists = looks or ((rows.shape[1],),)
     shift, scale = np.zeros(rows.shape[1], dtype=np.float32), np.ones(rows.shape[1], dtype=np.float32)
-    if len(widths) > 1:
-        first = widths[0]
-        shift[:first] = root_normalised(rows[:, :first]).mean(axis=0, dtype=np.float64)
-        shift[first:] = rows[:, first:].mean(axis=0, dtype=np.float64)
-        scale[first:] = np.maximum(rows[:, first:].std(axis=0, dtype=np.float64), _LEAST_SPREAD)
-    return Scaling(widths, shift, scale)
+    for own, blocks in () if _of_one_kind(consists) else columns(consists):
+        shift[own] = root_normalised(rows[:, own]).mean(axis=0, dtype=np.float64)
+        for block in blocks:
+            shift[block] = rows[:, block].mean(axis=0, dtype=np.float64)
+            scale[block] = np.maximum(rows[:, block].std(axis=0, dtype=np.float64), _LEAST_SPREAD)
+    return Scaling(consists, shift, scale)
 
 
-def feature_space(features: np.ndarray, dimensions: int, parts: Sequence[int] | None = None) -> FeatureSpace:
+def feature_space(features: np.ndarray, dimensions: int, looks: Looks | None = None) -> FeatureSpace:
     """The directions in which root-normalised features vary most, all scaled alike.
 
     One scale for all components: their different spreads tell what matters, and whitening would hide it.
@@ -97,10 +101,10 @@ def feature_space(features: np.ndarray, dimensions: int, parts: Sequence[int] | 
     Args:
         features: (N, D).
         dimensions: d; fewer where N − 1 or D is smaller, at least 1.
-        parts: lengths of the encoder's own features and of its pooled blocks; None: all are of one kind.
+        looks: what features consist of; None: all are of one kind.
     """
     chosen = np.unique(np.linspace(0, len(features) - 1, min(len(features), MOST)).astype(np.int64))
-    scaling = _scaling(np.asarray(features[chosen], dtype=np.float32), parts)
+    scaling = _scaling(np.asarray(features[chosen], dtype=np.float32), looks)
     rows = scaling(features[chosen])
     mean = rows.mean(axis=0, dtype=np.float64)
     centred = rows - mean.astype(np.float32)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from protocon.base.draws import fold
+from protocon.base.looks import Looks
 from protocon.base.threads import one_thread
 from protocon.data.imageset import ImageSet
 from protocon.errors import ConfigError
@@ -44,8 +45,8 @@ class FrozenEncoder:
     std: Tensor
     engine: str = "torch"
     """What computes the features: torch, or onnxruntime where possible."""
-    parts: tuple[int, ...] = ()
-    """Lengths of the encoder's own features and of its pooled blocks."""
+    looks: Looks = ()
+    """What features consist of."""
     _ways: dict[tuple[int, ...], tuple[Callable[[Tensor], Tensor], int]] = field(
         init=False, default_factory=dict, compare=False, repr=False
     )

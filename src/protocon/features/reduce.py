@@ -1,11 +1,10 @@
 """Principal components of a frozen encoder's features: the heads' input."""
 
-from collections.abc import Sequence
-
 import torch
 from torch import nn
 
 from protocon.base import distributed
+from protocon.base.looks import Looks
 from protocon.features.cached_views import CachedViews
 from protocon.features.saved_space import load_space, save_space, space_file
 from protocon.networks.component_space import Kind, RootSpace, StandardSpace
@@ -29,18 +28,18 @@ def principal_components(samples: CachedViews, count: int) -> StandardSpace:
     return StandardSpace(mean, (vectors / scale / std.double()[:, None]).float())
 
 
-def fitted_space(samples: CachedViews, kind: Kind, *, parts: Sequence[int], components: int) -> nn.Module:
+def fitted_space(samples: CachedViews, kind: Kind, *, looks: Looks, components: int) -> nn.Module:
     """The space that heads learn in, from the clean features; kept beside them where they have a table.
 
     Args:
         samples: features of all images.
         kind: roots; or standardised features, as in version 0.1.
-        parts: lengths of the encoder's own features and of its pooled blocks.
+        looks: what features consist of.
         components: k.
     """
     if kind == "standard":
         return principal_components(samples, components)
-    space = RootSpace(parts, components)
+    space = RootSpace(looks, components)
     file = None if samples.table is None else space_file(samples.table, kind, components)
     if file is None or not load_space(file, space):
         space.fit(samples.clean())

@@ -156,9 +156,9 @@ class Worker:
             self._numbers = thinker.adopt(coming.result())
             self._thought = -1
         if self._coming is None and thinker.behind(finished=self._finished()):
-            thinker.parts = self.sight.parts
+            thinker.looks = self.sight.looks
             self._coming = self._taker.submit(
-                prepared, tuple(thinker.numbers), tuple(thinker.features), self.sight.parts
+                prepared, tuple(thinker.numbers), tuple(thinker.features), self.sight.looks
             )
 
     def _wants_opinion(self) -> bool:

@@ -5,16 +5,17 @@ components, put images of one class nearer to each other. Features of several la
 widest does not drown the others.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from protocon.base.looks import BLOCK_WEIGHT, Looks, columns, width
+
 Kind = Literal["roots", "standard"]
-BLOCK_WEIGHT = 0.4
-"""Length of a pooled block's part; the encoder's own features have 1."""
 FITTED_TOGETHER = 4096
 """Images whose features are held in double precision at a time, while the space is fitted."""
 
@@ -43,16 +44,16 @@ class StandardSpace(nn.Module):
 class RootSpace(nn.Module):
     """Features (n, D) → components (n, k) with mean variance 1.
 
-    The first part is the encoder's own features: signed roots at unit length, centred, at unit length again. Further
-    parts are pooled blocks, whose channels differ in scale: standardised, signed roots, at length `BLOCK_WEIGHT`.
+    Of every look the encoder's own features are signed roots at unit length, centred, at unit length again. Pooled
+    blocks, whose channels differ in scale, are standardised, signed roots, at length `BLOCK_WEIGHT`.
 
     Args:
-        parts: lengths of the parts; their sum is D.
+        looks: what features consist of.
         components: k.
     """
 
     shift: Tensor
-    """Per feature, (D,): for the first part of its normalised roots, for the others of the features."""
+    """Per feature, (D,): for the encoder's own of its normalised roots, for pooled blocks of the features."""
     scale: Tensor
     """Per feature, (D,)."""
     mean: Tensor
@@ -60,25 +61,26 @@ class RootSpace(nn.Module):
     matrix: Tensor
     """From centred parts to components, (D, k)."""
 
-    def __init__(self, parts: Sequence[int], components: int) -> None:
+    def __init__(self, looks: Looks, components: int) -> None:
         super().__init__()
-        self.parts = list(parts)
-        width = sum(parts)
-        self.register_buffer("shift", torch.zeros(width))
-        self.register_buffer("scale", torch.ones(width))
-        self.register_buffer("mean", torch.zeros(width))
-        self.register_buffer("matrix", torch.zeros(width, components))
+        self.looks = looks
+        features = width(looks)
+        self.register_buffer("shift", torch.zeros(features))
+        self.register_buffer("scale", torch.ones(features))
+        self.register_buffer("mean", torch.zeros(features))
+        self.register_buffer("matrix", torch.zeros(features, components))
 
     def forward(self, features: Tensor) -> Tensor:
         """Components of each row."""
         return (self._normalised(features) - self.mean) @ self.matrix
 
     def _normalised(self, features: Tensor) -> Tensor:
-        own, *blocks = torch.split(features, self.parts, dim=-1)
-        shifts, scales = torch.split(self.shift, self.parts), torch.split(self.scale, self.parts)
-        done = [F.normalize(F.normalize(_root(own), dim=-1) - shifts[0], dim=-1)]
-        for block, shift, scale in zip(blocks, shifts[1:], scales[1:], strict=True):
-            done.append(BLOCK_WEIGHT * F.normalize(_root((block - shift) / scale), dim=-1))
+        done = []
+        for own, blocks in columns(self.looks):
+            done.append(F.normalize(_directed(features, own) - self.shift[own], dim=-1))
+            for block in blocks:
+                standard = (features[..., block] - self.shift[block]) / self.scale[block]
+                done.append(BLOCK_WEIGHT * F.normalize(_root(standard), dim=-1))
         return torch.cat(done, dim=-1)
 
     @torch.no_grad()
@@ -88,19 +90,20 @@ class RootSpace(nn.Module):
         Sums are in double precision, and each component's largest entry is positive, so that the result does not
         depend on the order of sums.
         """
-        first = self.parts[0]
 
         def mean(of: Callable[[Tensor], Tensor]) -> Tensor:
             blocks = (clean[start : start + FITTED_TOGETHER].float() for start in range(0, len(clean), FITTED_TOGETHER))
             return torch.stack([of(rows).double().sum(0) for rows in blocks]).sum(0) / len(clean)
 
-        self.shift[:first] = mean(lambda rows: F.normalize(_root(rows[:, :first]), dim=-1))
-        centre = mean(lambda rows: rows[:, first:])
-        self.shift[first:] = centre
-        self.scale[first:] = mean(lambda rows: (rows[:, first:] - centre).square()).sqrt().clamp(min=1e-6)
+        centre = mean(lambda rows: rows)
+        deviation = mean(lambda rows: (rows - centre).square()).sqrt().clamp(min=1e-6)
+        for own, blocks in columns(self.looks):
+            self.shift[own] = mean(partial(_directed, part=own)).float()
+            for block in blocks:
+                self.shift[block], self.scale[block] = centre[block].float(), deviation[block].float()
         self.mean.copy_(mean(self._normalised))
-        blocks = (clean[start : start + FITTED_TOGETHER].float() for start in range(0, len(clean), FITTED_TOGETHER))
-        centred = (self._normalised(rows).double() - self.mean.double() for rows in blocks)
+        together = (clean[start : start + FITTED_TOGETHER] for start in range(0, len(clean), FITTED_TOGETHER))
+        centred = (self._normalised(rows.float()).double() - self.mean.double() for rows in together)
         values, vectors = _directions(centred, self.matrix.shape[1], rows=len(clean), width=len(self.mean))
         largest = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
         spread = values.mean().clamp(min=1e-12).sqrt()
@@ -133,20 +136,25 @@ def _directions(blocks: Iterable[Tensor], count: int, *, rows: int, width: int) 
     return values, torch.where(varies, whole.T @ mixed / lengths, 0.0)
 
 
+def _directed(rows: Tensor, part: slice) -> Tensor:
+    """Signed roots of some columns, at unit length."""
+    return F.normalize(_root(rows[..., part]), dim=-1)
+
+
 def _root(values: Tensor) -> Tensor:
     """Signed square root."""
     return values.sign() * values.abs().sqrt()
 
 
-def empty_space(kind: Kind, parts: Sequence[int], components: int) -> nn.Module:
+def empty_space(kind: Kind, looks: Looks, components: int) -> nn.Module:
     """A space whose buffers are still to be loaded.
 
     Args:
         kind: which space.
-        parts: lengths of the parts that features are made of.
+        looks: what features consist of.
         components: how many.
     """
     if kind == "standard":
-        width = sum(parts)
-        return StandardSpace(torch.zeros(width), torch.zeros(width, components))
-    return RootSpace(parts, components)
+        features = width(looks)
+        return StandardSpace(torch.zeros(features), torch.zeros(features, components))
+    return RootSpace(looks, components)

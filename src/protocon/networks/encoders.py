@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 
+from protocon.base.looks import Looks
 from protocon.errors import ConfigError
 from protocon.networks.efficientnet_lite import MEAN, STD, EfficientNetLite, lite_size
 from protocon.networks.named import NAMED, find_model, how_to_fetch
@@ -27,8 +28,8 @@ class Encoder:
     mean: tuple[float, ...] | None = None
     """Channel means that its weights were trained with; None if it was not pretrained."""
     std: tuple[float, ...] | None = None
-    parts: tuple[int, ...] = ()
-    """Lengths of its own features and of pooled blocks beside them; empty where there are only its own."""
+    looks: Looks = ()
+    """What features consist of; empty where there are only the encoder's own."""
 
 
 class HiddenLayer(nn.Module):
@@ -83,7 +84,7 @@ def build_encoder(
     if not pooled_blocks:
         return encoder
     wide = PooledBlocks(encoder.module, pooled_blocks)
-    return replace(encoder, module=wide, features=wide.num_features, parts=wide.parts)
+    return replace(encoder, module=wide, features=wide.num_features, looks=wide.looks)
 
 
 def _build(name: str, input_shape: tuple[int, ...], pretrained: bool, norm_momentum: float) -> Encoder:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from protocon.base.looks import Looks, width
 from protocon.errors import ConfigError
 
 _PARTS = ("conv_stem", "bn1", "blocks", "conv_head", "bn2", "num_features")
@@ -38,8 +39,8 @@ class PooledBlocks(nn.Module):
             raise ConfigError(f"network.pooled_blocks is {blocks}; the encoder has {count} blocks")
         self.backbone = backbone
         self.first = count - blocks
-        self.parts = (int(backbone.num_features), *(_width(block) for block in backbone.blocks[self.first :]))
-        self.num_features = sum(self.parts)
+        self.looks: Looks = ((int(backbone.num_features), *map(_width, backbone.blocks[self.first :])),)
+        self.num_features = width(self.looks)
 
     def forward(self, x: Tensor) -> Tensor:
         """Input of the heads."""

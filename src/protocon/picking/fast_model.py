@@ -1,11 +1,11 @@
 """A classifier on cached features that is trained again after every few answers: tenths of a second, no draws."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
+from protocon.base.looks import Looks
 from protocon.core.label_trust import mix
 from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture
 from protocon.core.neighbours import nearest, neighbour_graph, neighbours, unit_rows
@@ -39,7 +39,8 @@ class FastModel:
     Args:
         features: (N, D), one row per image; or as a `Picker` sees them.
         settings: of the mixture.
-        parts: lengths of the encoder's own features and of its pooled blocks; None: all are of one kind.
+        looks: of every look at an image the lengths of the encoder's own features and of its pooled blocks; None: all
+            features are of one kind.
     """
 
     def __init__(
@@ -47,9 +48,9 @@ class FastModel:
         features: np.ndarray | Seen,
         settings: MixtureSettings | None = None,
         *,
-        parts: Sequence[int] | None = None,
+        looks: Looks | None = None,
     ) -> None:
-        seen = features if isinstance(features, Seen) else Seen(features, parts)
+        seen = features if isinstance(features, Seen) else Seen(features, looks)
         self.settings = settings or SETTINGS
         self.space, self.points, self.units = seen.space, seen.points, seen.units
         found, cosines = neighbours(self.units, NEIGHBOURS)

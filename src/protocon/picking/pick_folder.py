@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from protocon.base.looks import Looks
 from protocon.errors import ConfigError, DataError
 from protocon.picking.fast_model import FastModel
 from protocon.picking.picker import Picker
@@ -87,7 +88,7 @@ def choose(
     labels: np.ndarray | None,
     *,
     files: Sequence[str] | None = None,
-    parts: Sequence[int] | None = None,
+    looks: Looks | None = None,
     seed: int = 0,
 ) -> list[PickedImage]:
     """The picks among features (N, D) with labels (N,), −1 = unknown, and the names of their files.
@@ -97,10 +98,11 @@ def choose(
         n: how many to pick.
         labels: (N,), −1 where unknown; None for no labels.
         files: names; numbers by default.
-        parts: lengths of the encoder's own features and of its pooled blocks; None: all are of one kind.
+        looks: of every look at an image the lengths of the encoder's own features and of its pooled blocks; None: all
+            features are of one kind.
         seed: decides among equals.
     """
-    picker = Picker(features, seed=seed, parts=parts)
+    picker = Picker(features, seed=seed, looks=looks)
     if labels is None or not (labels >= 0).any():
         found = picker.next(n)
     else:

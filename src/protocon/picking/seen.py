@@ -1,9 +1,8 @@
 """Images as picks and the quick model see them: features in one space, made once for both."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
+from protocon.base.looks import Looks
 from protocon.core.feature_space import FeatureSpace, feature_space
 from protocon.core.neighbours import unit_rows
 from protocon.errors import DataError
@@ -16,12 +15,13 @@ class Seen:
 
     Args:
         features: (N, D), one row per image.
-        parts: lengths of the encoder's own features and of its pooled blocks; None: all are of one kind.
+        looks: of every look at an image the lengths of the encoder's own features and of its pooled blocks; None: all
+            features are of one kind.
     """
 
-    def __init__(self, features: np.ndarray, parts: Sequence[int] | None = None) -> None:
+    def __init__(self, features: np.ndarray, looks: Looks | None = None) -> None:
         rows = checked_features(features)
-        self.space: FeatureSpace = feature_space(rows, DIMENSIONS, parts)
+        self.space: FeatureSpace = feature_space(rows, DIMENSIONS, looks)
         self.points = self.space(rows)
         """(N, d), of mean variance 1."""
         self.units = unit_rows(self.points)

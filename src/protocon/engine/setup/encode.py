@@ -130,7 +130,7 @@ def encode(
     encoder = encoder or build_frozen(config, bundle).to(device)
     cached, tested = _encoded(settled, encoder, console, after_chunk)
     count = components(config, encoder, len(bundle.train))
-    space = fitted_space(cached, config.network.space, parts=encoder.parts, components=count)
+    space = fitted_space(cached, config.network.space, looks=encoder.looks, components=count)
     train, test = reduced(cached, space), None if tested is None else reduced(tested, space)
     return FeatureInputs(config, bundle, encoder, space, cached=cached, train=train, test=test)
 
@@ -208,7 +208,7 @@ def build_frozen(config: ResolvedConfig, bundle: DataBundle) -> FrozenEncoder:
         mean,
         std,
         engine=network.feature_engine,
-        parts=encoder.parts or (encoder.features,),
+        looks=encoder.looks or ((encoder.features,),),
     )
 
 
