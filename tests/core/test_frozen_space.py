@@ -170,3 +170,12 @@ def test_the_nearest_of_all_candidates_are_the_nearest() -> None:
     np.testing.assert_allclose(likeness, cosines, atol=1e-6)
     few, _ = nearest_among(units, everyone[:, :3], 5)
     assert few.shape == (50, 3)
+
+
+def test_few_images_have_the_space_that_their_covariance_has() -> None:
+    values = rows(30, 50)
+    few, many = feature_space(values, 8), feature_space(np.tile(values, (2, 1)), 8)  # the same covariance, more rows
+    np.testing.assert_allclose(few.matrix, many.matrix, atol=2e-3)
+    copies = feature_space(np.tile(values[:4], (5, 1)), 8)  # four points span three directions
+    assert np.isfinite(copies.matrix).all()
+    assert not copies.matrix[:, 3:].any()

@@ -13,9 +13,11 @@ from protocon.base.looks import BLOCK_WEIGHT, Looks, columns
 
 _TINY = 1e-12
 _LEAST_SPREAD = 1e-6
+_VARIES = 1e-7
+"""Of the largest variance: less is rounding."""
 _BLOCK = 4096
-MOST = 20_000
-"""Rows that directions are learnt from; of more, so many spread evenly."""
+MOST = 2_048
+"""Rows that directions are learnt from; of more, so many spread evenly, which find the same ones."""
 
 
 @dataclass(frozen=True)
@@ -110,11 +112,16 @@ def feature_space(features: np.ndarray, dimensions: int, looks: Looks | None = N
     centred = rows - mean.astype(np.float32)
     count, width = centred.shape
     kept = max(1, min(dimensions, count - 1, width))
-    covariance = (centred.T @ centred).astype(np.float64) / count
     from scipy.linalg import eigh  # imported here: it takes a tenth of a second, and few runs need it
 
-    values, vectors = eigh(covariance, subset_by_index=(width - kept, width - 1))
+    # Of fewer rows than features, from the rows' products with each other: fewer numbers, the same answer.
+    few = count < width
+    products = (centred @ centred.T if few else centred.T @ centred).astype(np.float64) / count
+    values, vectors = eigh(products, subset_by_index=(len(products) - kept, len(products) - 1))
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    if few:  # a direction in which nothing varies is 0
+        varies = values > _VARIES * max(float(values[0]), _TINY)
+        vectors = np.where(varies, centred.T @ vectors / np.sqrt(np.where(varies, count * values, 1.0)), 0.0)
     largest = np.abs(vectors).argmax(axis=0)
     vectors = vectors * np.where(vectors[largest, np.arange(kept)] < 0, -1.0, 1.0)
     scale = np.sqrt(max(float(values.mean()), _TINY))

@@ -5,7 +5,7 @@ components, put images of one class nearer to each other. Features of several la
 widest does not drown the others.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -13,11 +13,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from protocon.base.blas_thread import one_blas_thread
 from protocon.base.looks import BLOCK_WEIGHT, Looks, columns, width
 
 Kind = Literal["roots", "standard"]
 FITTED_TOGETHER = 4096
-"""Images whose features are held in double precision at a time, while the space is fitted."""
+"""Images whose features are held in double precision at a time, while means are taken."""
+DIRECTIONS_FROM = 2048
+"""Images, spread evenly, that the directions are learnt from: more find the same ones, in far more time."""
 
 
 class StandardSpace(nn.Module):
@@ -102,38 +105,45 @@ class RootSpace(nn.Module):
             for block in blocks:
                 self.shift[block], self.scale[block] = centre[block].float(), deviation[block].float()
         self.mean.copy_(mean(self._normalised))
-        together = (clean[start : start + FITTED_TOGETHER] for start in range(0, len(clean), FITTED_TOGETHER))
-        centred = (self._normalised(rows.float()).double() - self.mean.double() for rows in together)
-        values, vectors = _directions(centred, self.matrix.shape[1], rows=len(clean), width=len(self.mean))
+        some = torch.linspace(0, len(clean) - 1, min(len(clean), DIRECTIONS_FROM), dtype=torch.float64).long()
+        centred = self._normalised(clean[some].float()).double() - self.mean.double()
+        values, vectors = _directions(centred, self.matrix.shape[1])
         largest = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
         spread = values.mean().clamp(min=1e-12).sqrt()
         self.matrix.copy_(vectors * largest.sign() / spread)
 
 
-def _directions(blocks: Iterable[Tensor], count: int, *, rows: int, width: int) -> tuple[Tensor, Tensor]:
+def _directions(centred: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The largest variances (k,) of centred rows, and their directions (D, k).
 
     Of fewer rows than features they come from the rows' products with each other: fewer numbers, the same answer. A
     direction in which nothing varies is 0 there.
 
     Args:
-        blocks: the rows in blocks, (n, D) each, double precision.
+        centred: the rows (n, D), double precision.
         count: k, at most the number of rows and of features.
-        rows: of all blocks.
-        width: D.
     """
-    if rows >= width:
-        covariance = torch.zeros(width, width, dtype=torch.float64)
-        for block in blocks:
-            covariance += block.T @ block / rows
-        values, vectors = torch.linalg.eigh(covariance)
-        return values[-count:].flip(0), vectors[:, -count:].flip(1)
-    whole = torch.cat(list(blocks))
-    values, mixed = torch.linalg.eigh(whole @ whole.T / rows)
-    values, mixed = values[-count:].flip(0).clamp(min=0.0), mixed[:, -count:].flip(1)
+    rows, features = centred.shape
+    if rows >= features:
+        return _largest(centred.T @ centred / rows, count)
+    values, mixed = _largest(centred @ centred.T / rows, count)
+    values = values.clamp(min=0.0)
     varies = values > 1e-10 * values[0].clamp(min=1e-30)
     lengths = torch.where(varies, (rows * values).sqrt(), 1.0)
-    return values, torch.where(varies, whole.T @ mixed / lengths, 0.0)
+    return values, torch.where(varies, centred.T @ mixed / lengths, 0.0)
+
+
+def _largest(symmetric: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The largest eigenvalues and their vectors, largest first: the others would take most of the time.
+
+    On one thread: sums on several come in another order, and the last bits would depend on the machine.
+    """
+    from scipy.linalg import eigh  # imported here: it takes a tenth of a second, and few runs need it
+
+    size = len(symmetric)
+    with one_blas_thread():
+        values, vectors = eigh(symmetric.numpy(), subset_by_index=(size - count, size - 1))
+    return torch.from_numpy(values[::-1].copy()), torch.from_numpy(vectors[:, ::-1].copy())
 
 
 def _directed(rows: Tensor, part: slice) -> Tensor:
