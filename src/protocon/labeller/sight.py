@@ -193,4 +193,4 @@ def _read(segment: Segment, chunk: int) -> tuple[np.ndarray, np.ndarray]:
     numbers = segment.numbers[rows]
     values = segment.table.open()[rows, 0].numpy()
     there = numbers >= 0
-    return numbers[there], np.ascontiguousarray(values[there], dtype=np.float32)
+    return numbers[there], np.ascontiguousarray(values[there])
