@@ -274,19 +274,19 @@ from protocon.labeller.server import Labeller
 from protocon.labeller.sight import Sight
 
 class Made(Sight):
-    """Features that are made up: ten clusters in as many dimensions as an encoder and its pooled blocks have."""
-    looks = ((1280, 768),)
+    """Features that are made up: ten clusters in the dimensions of two looks, in the precision of the cache."""
+    looks = ((1280, 768), (1280, 768))
     def look(self, deliver):
         fresh = [n for n in range(len(self.photos)) if n not in self._delivered]
         if not fresh:
             return
         rng = np.random.default_rng(0)
-        centres = rng.normal(size=(10, 2048)).astype(np.float32)
+        centres = rng.normal(size=(10, 4096)).astype(np.float32)
         kinds = np.array([int(Path(self.photos.files[n].path).stem.split("-")[1]) for n in fresh])
         for start in range(0, len(fresh), 8192):
             part = kinds[start:start + 8192]
-            noise = rng.normal(size=(len(part), 2048)).astype(np.float32)
-            deliver(np.array(fresh[start:start + 8192]), np.maximum(centres[part] + 2.5 * noise, 0))
+            noise = rng.normal(size=(len(part), 4096)).astype(np.float32)
+            deliver(np.array(fresh[start:start + 8192]), np.maximum(centres[part] + 2.5 * noise, 0).astype(np.float16))
         self._delivered.update(fresh)
 
 import protocon.labeller.server as server

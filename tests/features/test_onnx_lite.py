@@ -6,14 +6,14 @@ import torch
 from torch import nn
 
 from protocon.features import onnx_forward as onnx_module
-from protocon.features.fold import folded
 from protocon.features.onnx_forward import onnx_forward
 from protocon.features.onnx_lite import lite_onnx
 from protocon.networks.efficientnet_lite import EfficientNetLite
 from protocon.networks.pooled_blocks import PooledBlocks
+from protocon.networks.two_looks import TwoLooks
 
 
-def lite(blocks: int) -> nn.Module:
+def lite(blocks: int, look: float = 0.0) -> nn.Module:
     """A network whose norms have statistics of their own."""
     torch.manual_seed(0)
     network = EfficientNetLite(0)
@@ -22,14 +22,18 @@ def lite(blocks: int) -> nn.Module:
             assert norm.running_mean is not None
             norm.running_mean.normal_(std=0.2)
             nn.init.normal_(norm.bias, std=0.2)
+    if look:
+        return TwoLooks(network, blocks=blocks, share=look).eval()
     return (PooledBlocks(network, blocks) if blocks else network).eval()
 
 
-@pytest.mark.parametrize("blocks", [0, 3])
+@pytest.mark.parametrize(("blocks", "look"), [(0, 0.0), (3, 0.0), (0, 0.6), (3, 0.6), (6, 0.8)])
 @pytest.mark.parametrize("side", [64, 57])  # strides pad even and odd sides differently
-def test_it_gives_the_features_of_the_network(blocks: int, side: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_gives_the_features_of_the_network(
+    blocks: int, look: float, side: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(onnx_module, "_exported", lambda *_: pytest.fail("torch's exporter was called"))
-    module = lite(blocks)
+    module = lite(blocks, look)
     images = torch.rand(3, 3, side, side, generator=torch.Generator().manual_seed(1)) * 2 - 1
     forward = onnx_forward(module, images[:2])
     assert forward is not None
@@ -39,12 +43,11 @@ def test_it_gives_the_features_of_the_network(blocks: int, side: int, monkeypatc
 
 
 def test_the_file_knows_no_number_of_images() -> None:
-    content = lite_onnx(folded(lite(2)) or nn.Identity(), (3, 64, 64))
+    content = lite_onnx(lite(2), (3, 64, 64))
     assert content is not None
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     assert [one.shape[0] for one in (*session.get_inputs(), *session.get_outputs())] == ["n", "n"]
 
 
-def test_other_networks_and_norms_that_are_not_folded_are_left_to_torch() -> None:
+def test_other_networks_are_left_to_torch() -> None:
     assert lite_onnx(nn.Conv2d(3, 4, 1), (3, 64, 64)) is None
-    assert lite_onnx(lite(0), (3, 64, 64)) is None

@@ -49,6 +49,7 @@ def _fits(first: nn.Module, second: nn.Module) -> bool:
         isinstance(first, nn.Conv2d)
         and isinstance(second, nn.BatchNorm2d)
         and second.running_mean is not None
+        and getattr(second, "foldable", True)
         and first.out_channels == second.num_features
     )
 

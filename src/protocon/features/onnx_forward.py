@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from protocon.features.fold import fold_norms, folded
+from protocon.features.fold import fold_norms
 from protocon.features.onnx_lite import lite_onnx
 
 ENGINE = "onnxruntime"
@@ -61,7 +61,7 @@ def onnx_forward(module: nn.Module, example: Tensor) -> Callable[[Tensor], Tenso
     if not available():
         return None
     shape = tuple(example.shape[1:])
-    written = _as_good(module, example, lambda: lite_onnx(folded(module) or module, shape))
+    written = _as_good(module, example, lambda: lite_onnx(module, shape))
     return written or _as_good(module, example, lambda: _exported(fold_norms(module, example), example))
 
 

@@ -1,43 +1,81 @@
 """An EfficientNet-Lite written down as an ONNX model, layer by layer.
 
 torch's exporter finds the layers out by running the network, which takes a second that a short run feels. These layers
-are known. Padding is part of the convolutions here, so that nothing is copied to pad it.
+are known. Norms and padding are part of the convolutions here, so that nothing is copied for them.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_weights
 
-from protocon.networks.efficientnet_lite import EfficientNetLite, SameConv
+from protocon.networks.efficientnet_lite import EfficientNetLite, NormAct, SameConv
+from protocon.networks.own_statistics import TINY
 from protocon.networks.pooled_blocks import PooledBlocks
+from protocon.networks.two_looks import SHARED, TwoLooks
 
 _OPSET, _IR = 17, 8
 """Versions of operators and file that all onnxruntimes since 2022 read."""
 
 
 def lite_onnx(module: nn.Module, shape: tuple[int, ...]) -> bytes | None:
-    """The model file of an EfficientNet-Lite, with pooled blocks or without; None for any other network.
+    """The model file of an EfficientNet-Lite, with pooled blocks, two looks or neither; None for any other network.
 
     Args:
-        module: with its norms folded into the convolutions.
+        module: in evaluation mode.
         shape: of the images, (C, H, W).
     """
-    network = module.backbone if isinstance(module, PooledBlocks) else module
-    if not isinstance(network, EfficientNetLite) or any(isinstance(part, nn.BatchNorm2d) for part in network.modules()):
+    network = module.backbone if isinstance(module, PooledBlocks | TwoLooks) else module
+    if not isinstance(network, EfficientNetLite):
         return None
+    first = module.first if isinstance(module, PooledBlocks | TwoLooks) else len(network.blocks)
     graph = _Graph(shape)
-    first = module.first if isinstance(module, PooledBlocks) else len(network.blocks)
-    x, pooled = graph.chain("x", [network.conv_stem, network.bn1]), []
-    for number, stage in enumerate(network.blocks):
-        for unit in stage.children():
+    x = graph.layers("x", [network.conv_stem, network.bn1])
+    if not isinstance(module, TwoLooks):
+        _, outputs = _stages(graph, network, x, range(len(network.blocks)), first=first)
+        return graph.model(outputs)
+    x, shared = _stages(graph, network, x, range(SHARED), first=first, last=False)
+    later, outputs = range(SHARED, len(network.blocks)), []
+    for shares in ([[0.0] * len(stage) for stage in network.stages()], module.shares()):
+        _, (own, *pooled) = _stages(graph, network, x, later, first=first, shares=shares)
+        outputs += [own, *shared, *pooled]
+    return graph.model(outputs)
+
+
+def _stages(
+    graph: "_Graph",
+    network: EfficientNetLite,
+    x: str,
+    numbers: range,
+    *,
+    first: int,
+    last: bool = True,
+    shares: list[list[float]] | None = None,
+) -> tuple[str, list[str]]:
+    """Some stages: what comes out of them, and their means over the image, those of the network's last layer first.
+
+    Args:
+        graph: to add to.
+        network: its layers.
+        x: what comes in.
+        numbers: of the stages.
+        first: stage from which on means are wanted.
+        last: whether the network's last layer follows.
+        shares: of an image's own statistics, of each unit of each stage; None for none.
+    """
+    pooled = []
+    for number in numbers:
+        for place, unit in enumerate(network.stages()[number]):
             before = x
-            x = graph.chain(x, list(unit.children()))
+            x = graph.layers(x, list(unit.children()), own=shares[number][place] if shares else 0.0)
             x = graph.add("Add", [before, x]) if getattr(unit, "adds", False) else x
         if number >= first:
             pooled.append(graph.pooled(x))
-    x = graph.pooled(graph.chain(x, [network.conv_head, network.bn2]))
-    return graph.model([x, *pooled], width=module.num_features if isinstance(module, PooledBlocks) else None)
+    end = [graph.pooled(graph.layers(x, [network.conv_head, network.bn2]))] if last else []
+    return x, [*end, *pooled]
 
 
 class _Graph:
@@ -54,6 +92,7 @@ class _Graph:
         self._shape = shape
         self._sides: dict[str, tuple[int, int]] = {"x": (shape[1], shape[2])}
         self._nodes: list[Any] = []
+        self._convolutions: dict[nn.Conv2d, list[str]] = {}
         self._weights: list[Any] = [self._constant("low", np.float32(0.0)), self._constant("high", np.float32(6.0))]
 
     def add(self, kind: str, inputs: list[str], **settings: Any) -> str:
@@ -63,28 +102,58 @@ class _Graph:
         self._sides[name] = self._sides[inputs[0]]
         return name
 
-    def chain(self, x: str, layers: list[nn.Module]) -> str:
-        """Layers one after the other."""
-        for layer in layers:
-            if isinstance(layer, nn.Conv2d):
-                x = self._convolution(x, layer)
-            elif isinstance(layer, nn.ReLU6):
+    def layers(self, x: str, layers: Sequence[nn.Module], own: float = 0.0) -> str:
+        """Convolutions, each with its norm; the last norm takes this share of each image's own statistics."""
+        pairs = list(zip(layers[::2], layers[1::2], strict=True))
+        for place, (convolution, norm) in enumerate(pairs):
+            if not isinstance(convolution, nn.Conv2d) or not isinstance(norm, NormAct):
+                raise TypeError(f"{type(convolution).__name__} and {type(norm).__name__} in an EfficientNet-Lite")
+            x = self._convolution(x, convolution, norm)
+            if own and place == len(pairs) - 1:
+                x = self._with_own_statistics(x, norm, own)
+            if isinstance(norm.act, nn.ReLU6):
                 x = self.add("Clip", [x, "low", "high"])
-            elif not isinstance(layer, nn.Identity):
-                raise TypeError(f"{type(layer).__name__} in an EfficientNet-Lite")
         return x
+
+    def _with_own_statistics(self, x: str, norm: NormAct, share: float) -> str:
+        """As `with_own_statistics` has it."""
+        bias, squared = norm.bias.detach().view(1, -1, 1, 1), norm.weight.detach().square().view(1, -1, 1, 1)
+        mean = self.add("GlobalAveragePool", [x])
+        squares = self.add("GlobalAveragePool", [self.add("Mul", [x, x])])
+        variance = self.add("Max", [self.add("Sub", [squares, self.add("Mul", [mean, mean])]), "low"])
+        shift = self.add("Sub", [mean, self._known(bias)])
+        spread = self.add("Mul", [variance, self._known(torch.tensor(share))])
+        apart = self.add("Mul", [self.add("Mul", [shift, shift]), self._known(torch.tensor(share * (1.0 - share)))])
+        both = self.add("Add", [self.add("Add", [spread, apart]), self._known((1.0 - share) * squared + TINY)])
+        scale = self.add("Sqrt", [self.add("Div", [self._known(squared + TINY), both])])
+        centre = self.add("Add", [self.add("Mul", [shift, self._known(torch.tensor(share))]), self._known(bias)])
+        offset = self.add("Sub", [self._known(bias), self.add("Mul", [centre, scale])])
+        return self.add("Add", [self.add("Mul", [x, scale]), offset])
+
+    def _known(self, values: Tensor) -> str:
+        """A constant."""
+        name = f"k{len(self._weights)}"
+        self._weights.append(self._constant(name, values))
+        self._sides[name] = (1, 1)
+        return name
 
     def pooled(self, x: str) -> str:
         """Means over the image, (n, channels)."""
         return self.add("Flatten", [self.add("GlobalAveragePool", [x])], axis=1)
 
-    def _convolution(self, x: str, layer: nn.Conv2d) -> str:
-        number, (high, wide) = len(self._nodes), self._sides[x]
-        inputs = [x, f"w{number}"]
-        self._weights.append(self._constant(inputs[1], layer.weight))
-        if layer.bias is not None:
-            inputs.append(f"b{number}")
-            self._weights.append(self._constant(inputs[2], layer.bias))
+    def _convolution(self, x: str, layer: nn.Conv2d, norm: NormAct) -> str:
+        """A convolution whose norm is part of it."""
+        high, wide = self._sides[x]
+        if layer not in self._convolutions:  # both looks share one copy of the weights
+            number = len(self._convolutions)
+            assert norm.running_mean is not None
+            assert norm.running_var is not None
+            weight, bias = fuse_conv_bn_weights(
+                layer.weight, layer.bias, norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias
+            )
+            self._weights += [self._constant(f"w{number}", weight), self._constant(f"b{number}", bias)]
+            self._convolutions[layer] = [f"w{number}", f"b{number}"]
+        inputs = [x, *self._convolutions[layer]]
         (kernel, _), (stride, _) = layer.kernel_size, layer.stride
         if isinstance(layer, SameConv):
             (top, bottom), (left, right) = layer.padded(high), layer.padded(wide)
@@ -105,15 +174,15 @@ class _Graph:
         numbers = values.detach().contiguous().numpy() if isinstance(values, Tensor) else np.asarray(values)
         return self._onnx.numpy_helper.from_array(numbers, name)
 
-    def model(self, outputs: list[str], width: int | None) -> bytes:
-        """The file: these outputs side by side, so many numbers."""
+    def model(self, outputs: list[str]) -> bytes:
+        """The file: these outputs side by side."""
         helper, real = self._onnx.helper, self._onnx.TensorProto.FLOAT
         self._nodes.append(helper.make_node("Concat", outputs, ["features"], axis=1))
         graph = helper.make_graph(
             self._nodes,
             "encoder",
             [helper.make_tensor_value_info("x", real, ["n", *self._shape])],
-            [helper.make_tensor_value_info("features", real, ["n", width])],
+            [helper.make_tensor_value_info("features", real, ["n", None])],
             self._weights,
         )
         opset = [helper.make_opsetid("", _OPSET)]

@@ -9,6 +9,8 @@ import math
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from protocon.networks.own_statistics import with_own_statistics
+
 _SCALES = {0: (1.0, 1.0), 1: (1.0, 1.1), 2: (1.1, 1.2), 3: (1.2, 1.4), 4: (1.4, 1.8)}
 """By size: factors of width and depth."""
 _STAGES = ((2, 3, 2, 24), (2, 5, 2, 40), (3, 3, 2, 80), (3, 5, 1, 112), (4, 5, 2, 192))
@@ -38,7 +40,7 @@ class EfficientNetLite(nn.Module):
         super().__init__()
         width, depth = _SCALES[size]
         self.conv_stem = SameConv(in_channels, _STEM, 3, stride=2)
-        self.bn1 = _NormAct(_STEM)
+        self.bn1 = NormAct(_STEM)
         # The first and the last stage are not deeper in larger networks.
         before = _scaled(16, width)
         stages: list[nn.Module] = [nn.Sequential(_Separable(_STEM, before))]
@@ -49,7 +51,7 @@ class EfficientNetLite(nn.Module):
         stages.append(_stage(before, _scaled(320, width), 1, 3, 1))
         self.blocks = nn.Sequential(*stages)
         self.conv_head = nn.Conv2d(_scaled(320, width), _HEAD, 1, bias=False)
-        self.bn2 = _NormAct(_HEAD)
+        self.bn2 = NormAct(_HEAD)
 
     def forward(self, x: Tensor) -> Tensor:
         """Mean-pooled outputs of the last layer."""
@@ -57,16 +59,30 @@ class EfficientNetLite(nn.Module):
         last: Tensor = self.bn2(self.conv_head(x))
         return last.mean((2, 3))
 
+    def stages(self) -> list[nn.Sequential]:
+        """Units of each stage, as `blocks` has them."""
+        return [stage for stage in self.blocks if isinstance(stage, nn.Sequential)]
 
-class _NormAct(nn.BatchNorm2d):
-    """BatchNorm and, unless told otherwise, ReLU6."""
+
+class NormAct(nn.BatchNorm2d):
+    """BatchNorm and, unless told otherwise, ReLU6.
+
+    Args:
+        channels: of the maps.
+        act: whether an activation follows.
+    """
+
+    foldable = True
+    """Whether it may become part of the convolution before it: not if it is asked for other statistics."""
 
     def __init__(self, channels: int, *, act: bool = True) -> None:
         super().__init__(channels, eps=_EPSILON)
         self.act = nn.ReLU6(inplace=True) if act else nn.Identity()
 
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.act(super().forward(x))
+    def forward(self, x: Tensor, own: float = 0.0) -> Tensor:
+        """The norm with this share of each image's own statistics, and the activation."""
+        normal = super().forward(x)
+        out: Tensor = self.act(with_own_statistics(normal, self.weight, self.bias, own) if own else normal)
         return out
 
 
@@ -108,38 +124,50 @@ class _Separable(nn.Module):
     def __init__(self, channels: int, out: int) -> None:
         super().__init__()
         self.conv_dw = _depthwise(channels, 3, 1)
-        self.bn1 = _NormAct(channels)
+        self.bn1 = NormAct(channels)
         self.conv_pw = nn.Conv2d(channels, out, 1, bias=False)
-        self.bn2 = _NormAct(out, act=False)
+        self.bn2 = NormAct(out, act=False)
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.bn2(self.conv_pw(self.bn1(self.conv_dw(x))))
         return out
 
 
-class _Inverted(nn.Module):
-    """Expand, depthwise convolution, project; added to its input where the shapes are the same."""
+class Inverted(nn.Module):
+    """Expand, depthwise convolution, project; added to its input where the shapes are the same.
+
+    Args:
+        channels: that come in.
+        out: that go out.
+        kernel: side of the depthwise convolution.
+        stride: of it.
+    """
 
     def __init__(self, channels: int, out: int, kernel: int, stride: int) -> None:
         super().__init__()
         wide = _EXPANSION * channels
         self.conv_pw = nn.Conv2d(channels, wide, 1, bias=False)
-        self.bn1 = _NormAct(wide)
+        self.bn1 = NormAct(wide)
         self.conv_dw = _depthwise(wide, kernel, stride)
-        self.bn2 = _NormAct(wide)
+        self.bn2 = NormAct(wide)
         self.conv_pwl = nn.Conv2d(wide, out, 1, bias=False)
-        self.bn3 = _NormAct(out, act=False)
+        self.bn3 = NormAct(out, act=False)
         self.adds = stride == 1 and channels == out
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, own: float = 0.0) -> Tensor:
+        """The block's output; `own` is the share of an image's own statistics in its last norm.
+
+        The last norm is the one before which channels are few: there a look at the statistics costs next to nothing.
+        """
         inner = self.bn2(self.conv_dw(self.bn1(self.conv_pw(x))))
-        out: Tensor = self.bn3(self.conv_pwl(inner))
+        projected = self.conv_pwl(inner)
+        out: Tensor = self.bn3(projected, own) if own else self.bn3(projected)
         return out + x if self.adds else out
 
 
 def _stage(before: int, after: int, blocks: int, kernel: int, stride: int) -> nn.Sequential:
-    first = _Inverted(before, after, kernel, stride)
-    return nn.Sequential(first, *(_Inverted(after, after, kernel, 1) for _ in range(blocks - 1)))
+    first = Inverted(before, after, kernel, stride)
+    return nn.Sequential(first, *(Inverted(after, after, kernel, 1) for _ in range(blocks - 1)))
 
 
 def _scaled(channels: int, factor: float) -> int:

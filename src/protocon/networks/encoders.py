@@ -12,6 +12,7 @@ from protocon.errors import ConfigError
 from protocon.networks.efficientnet_lite import MEAN, STD, EfficientNetLite, lite_size
 from protocon.networks.named import NAMED, find_model, how_to_fetch
 from protocon.networks.pooled_blocks import PooledBlocks
+from protocon.networks.two_looks import TwoLooks
 from protocon.networks.weights import find_weights, load_encoder, stored_statistics
 from protocon.networks.wideresnet import WideResNet, parse_name
 
@@ -55,6 +56,7 @@ def build_encoder(
     weights_sha256: str | None = None,
     norm_momentum: float = 0.1,
     pooled_blocks: int = 0,
+    second_look: float = 0.0,
     frozen: bool = False,
 ) -> Encoder:
     """Build the encoder called `name` for inputs of this shape.
@@ -67,6 +69,8 @@ def build_encoder(
         weights_sha256: of that file; another one is refused.
         norm_momentum: BatchNorm's, for wide ResNets.
         pooled_blocks: last blocks of an EfficientNet whose pooled outputs stand beside its features.
+        second_look: share of an image's own statistics in the last norm of an EfficientNet-Lite that looks twice; 0
+            is one look.
         frozen: it will not be trained, and its weights come from a file: it needs no way to draw new ones.
     """
     lite = lite_size(name) if frozen and not pretrained and len(input_shape) == 3 else None
@@ -81,9 +85,18 @@ def build_encoder(
         load_encoder(encoder.module, file)
         if (own := stored_statistics(file, channels=input_shape[0])) is not None:
             encoder = replace(encoder, mean=own[0], std=own[1])
-    if not pooled_blocks:
+    if not pooled_blocks and not second_look:
         return encoder
-    wide = PooledBlocks(encoder.module, pooled_blocks)
+    wide: PooledBlocks | TwoLooks
+    if not second_look:
+        wide = PooledBlocks(encoder.module, pooled_blocks)
+    elif isinstance(encoder.module, EfficientNetLite):
+        wide = TwoLooks(encoder.module, blocks=pooled_blocks, share=second_look)
+    else:
+        raise ConfigError(
+            f"network.second_look={second_look:g} is for a frozen EfficientNet-Lite with weights of a package or a "
+            f"file, and the encoder is {name}; set network.second_look=0, or leave --encoder out"
+        )
     return replace(encoder, module=wide, features=wide.num_features, looks=wide.looks)
 
 

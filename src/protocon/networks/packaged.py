@@ -25,6 +25,7 @@ class Packaged:
     side: int
     """Images are resized to this many pixels: measured, larger ones cost more than they bring."""
     pooled_blocks: int = 4
+    second_look: float = 0.6
 
     def file(self) -> Path | None:
         """Its weights; None where the package is not installed. Runs none of the package's code."""

@@ -39,7 +39,7 @@ class PooledBlocks(nn.Module):
             raise ConfigError(f"network.pooled_blocks is {blocks}; the encoder has {count} blocks")
         self.backbone = backbone
         self.first = count - blocks
-        self.looks: Looks = ((int(backbone.num_features), *map(_width, backbone.blocks[self.first :])),)
+        self.looks: Looks = ((int(backbone.num_features), *map(block_width, backbone.blocks[self.first :])),)
         self.num_features = width(self.looks)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -55,6 +55,6 @@ class PooledBlocks(nn.Module):
         return torch.cat([x.mean((2, 3)), *pooled], dim=1)
 
 
-def _width(block: nn.Module) -> int:
+def block_width(block: nn.Module) -> int:
     """Output channels of a block: those of its last convolution."""
     return [part.out_channels for part in block.modules() if isinstance(part, nn.Conv2d)][-1]

@@ -88,7 +88,9 @@ def _rebuild(config: ResolvedConfig, facts: dict[str, Any], tensors: dict[str, T
     if (len(names) < 2 and METHODS[config.method_name].uses_labels) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"class names {names[:5]}")
     own, frozen = config.network, config.network.frozen
-    encoder = build_encoder(own.encoder, input_shape=shape, pooled_blocks=own.pooled_blocks, frozen=frozen)
+    encoder = build_encoder(
+        own.encoder, input_shape=shape, pooled_blocks=own.pooled_blocks, second_look=own.second_look, frozen=frozen
+    )
     if frozen:
         tensors = with_space_names(tensors)
         components = len(tensors.get("encoder.space.matrix", torch.zeros(1, 1)).T)

@@ -133,8 +133,10 @@ def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int) 
     few = unlabelled <= _MANY_VIEWS
     count, frozen = f"{unlabelled} unlabelled images", "frozen encoder"
     # Of these networks, whoever trained them: a run of `pretrain` is as good as the package.
-    blocks = next((one.pooled_blocks for one in packaged.PACKAGED if one.encoder == config.network.encoder), 0)
-    choose("network", "pooled_blocks", blocks, frozen)
+    known = next((one for one in packaged.PACKAGED if one.encoder == config.network.encoder), None)
+    choose("network", "pooled_blocks", known.pooled_blocks if known else 0, frozen)
+    # timm's own networks look once: they have no way to look twice.
+    choose("network", "second_look", known.second_look if known and not config.network.pretrained else 0.0, frozen)
     choose("network", "space", "roots", frozen)
     onnx = onnx_forward.available() and device_of(config) == "cpu"
     reason = "installed, and faster on a CPU" if onnx else "onnxruntime is for CPUs, where it is installed"

@@ -131,6 +131,9 @@ class NetworkConfig(_Section):
     pooled_blocks: Annotated[int, Field(ge=0)] | Auto = "auto"
     """Frozen EfficientNet: how many of its last blocks stand beside its features, mean-pooled. They know textures and
     shapes that the last layer has dropped, and cost nothing; auto is 4 with the installed weights, else 0."""
+    second_look: Annotated[float, Field(ge=0, le=1)] | Auto = "auto"
+    """Frozen EfficientNet-Lite: look at every image a second time, with norms that take the image's own statistics in
+    part, up to this share in the last block; 0 is one look. auto is 0.6 with the installed weights, else 0."""
     space: Literal["auto", "roots", "standard"] = "auto"
     """Frozen encoder: the space of its features. Signed roots at unit length; or standardised, as in version 0.1."""
     feature_engine: Literal["auto", "torch", "onnxruntime"] = "auto"

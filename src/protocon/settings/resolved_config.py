@@ -21,7 +21,14 @@ _UNUSED: dict[str, dict[str, Any]] = {
         "cached_strong": 0,
         "cached_mirror": False,
     },
-    "network": {"pooled_blocks": 0, "space": "roots", "feature_engine": "torch", "components": 256, "hidden": 0},
+    "network": {
+        "pooled_blocks": 0,
+        "second_look": 0.0,
+        "space": "roots",
+        "feature_engine": "torch",
+        "components": 256,
+        "hidden": 0,
+    },
 }
 """Values of settings that a run makes no use of, so that nothing chose them: those of pixels where the data are
 embeddings, those of frozen encoders where the encoder is trained."""
@@ -52,6 +59,7 @@ class ResolvedNetwork(NetworkConfig):
     """Encoder and heads."""
 
     pooled_blocks: Annotated[int, Field(ge=0)]
+    second_look: Annotated[float, Field(ge=0, le=1)]
     space: Literal["roots", "standard"]
     feature_engine: Literal["torch", "onnxruntime"]
     components: Annotated[int, Field(ge=1)]

@@ -195,14 +195,16 @@ def build_frozen(config: ResolvedConfig, bundle: DataBundle) -> FrozenEncoder:
         weights=network.weights,
         weights_sha256=network.weights_sha256,
         pooled_blocks=network.pooled_blocks,
+        second_look=network.second_look,
         frozen=True,
     )
     if encoder.mean and encoder.std:
         mean, std = torch.tensor(encoder.mean), torch.tensor(encoder.std)
     else:
         mean, std = input_statistics(bundle.train)
+    looks_twice = f", second look {network.second_look:g}" if network.second_look else ""
     return FrozenEncoder(
-        network.encoder,
+        network.encoder + looks_twice,
         encoder.module,
         encoder.features,
         mean,
