@@ -50,7 +50,7 @@ def test_a_stated_hyper_parameter_is_that_of_the_recipes(stated: Stated, setting
 
 
 def test_views_of_small_images_are_those_of_the_text() -> None:
-    """Section 4.1, Implementation Details: 'random horizontal flips for weak augmentations and RandAugment for strong'."""
+    """Section 4.1, Implementation Details: 'random horizontal flips for weak …, RandAugment … for strong ones'."""
     for name in ("table1/cifar10-40/protocon", "moderate/cifar100-2500/fixmatch", "ablations/cifar10-80/n-50"):
         resolved = resolve_auto(
             build_config(recipe=name), shape=(3, 32, 32), flip=True, unlabelled=49_960, classes=10
