@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 from safetensors.torch import load_file
 
 from protocon.engine.loop.trainer import build_trainer
 from protocon.engine.planning.preview import describe_plan
+from protocon.engine.run import fit
 from protocon.engine.setup.fabric import build_fabric
 from protocon.engine.setup.session import prepare
 from protocon.methods import METHODS
@@ -124,14 +126,32 @@ def test_imagenets_recipes_run_two_steps_with_resnet50(name: str, tmp_path: Path
     assert len(terms) == 2
 
 
-@pytest.mark.parametrize("name", ["imagenet-paws", "imagenet-mpl", "imagenet-finetune-simclr"])
-def test_a_dry_run_of_imagenets_recipes_with_labels_tells_memory_and_time(
+def test_fine_tuning_by_simclrs_recipe_keeps_the_first_layer_of_the_head_on_resnet50(tmp_path: Path) -> None:
+    imagenet(tmp_path / "data")
+    one_step = ("epochs=auto", "total_steps=1", "report=false", "tensorboard=false")
+    pretraining = of_recipe("imagenet-simclr", tmp_path / "data", *one_step)
+    fit(pretraining, out=tmp_path, name="encoder", console=Console(quiet=True))
+    weights = tmp_path / "encoder" / "model.safetensors"
+    config = of_recipe(
+        "imagenet-finetune-simclr", tmp_path / "data", "method.head_layers=1", f"network.weights={weights}"
+    )
+    assert build_config(recipe="imagenet-finetune-simclr").method.model_dump()["head_layers"] == 1
+    trainer = build_trainer(prepare(config), build_fabric(config))
+    kept = trainer.state()["network"]["kept.0.weight"]
+    assert kept.shape[1] == 2048
+    assert torch.equal(kept, load_file(weights)["projector.0.weight"])
+    assert len(list(steps(trainer, 2))) == 2
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_dry_run_of_imagenets_recipes_tells_memory_and_time(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     imagenet(tmp_path)
     settings = tmp_path / "small.yaml"
     settings.write_text(to_yaml(of_recipe(name, tmp_path)))
-    done = run_command(monkeypatch, capsys, "train", "--recipe", str(settings), "--dry-run", "--json")
+    command = "train" if METHODS[build_config(recipe=name).method_name].uses_labels else "pretrain"
+    done = run_command(monkeypatch, capsys, command, "--recipe", str(settings), "--dry-run", "--json")
     assert done.code == 0, done.err
     assert done.json["memory"]["total"].endswith("MiB")
     assert done.json["time"].startswith(("about", "roughly"))

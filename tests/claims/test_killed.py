@@ -14,7 +14,7 @@ from protocon.claims.field import field_named
 from protocon.compare import pool
 from tests.engine.zygote import Zygote
 
-QUICK = ("optim.batch_size=64",)
+QUICK = ("optim.batch_size=64", "run.checkpoint_every=1")
 
 
 def campaign(folder: Path) -> Campaign:
@@ -51,3 +51,21 @@ def test_a_killed_claim_continues_and_gives_the_same_table_and_figure(zygote: Zy
     stored = json.loads((tmp_path / "whole/results/start-digits.json").read_text())
     assert len(stored["runs"]) == 2
     assert set(stored["runs"][0]["accuracy"]) == {"0", "1"}
+
+
+def test_a_run_that_a_killed_claim_had_begun_goes_on_where_it_was(zygote: Zygote, tmp_path: Path) -> None:
+    begun = tmp_path / "killed" / "plain/cells/*/metrics.jsonl"
+    ended = zygote.call(f"{__name__}:run_in", str(tmp_path / "killed"), once=begun, lines=2)
+    assert ended.code == -signal.SIGKILL, ended.output
+    cells = [file.parent for file in tmp_path.glob("killed/plain/cells/*/metrics.jsonl") if _lines(file)[1:]]
+    spent = {cell / "timings.jsonl": _lines(cell / "timings.jsonl")[0] for cell in cells}
+    assert spent
+    assert len(finished(tmp_path / "killed")) < len(cells)  # some were begun, not finished
+    run(tmp_path / "killed")
+    assert {file: _lines(file)[0] for file in spent} == spent  # no time of a first epoch was measured anew
+    assert len(finished(tmp_path / "killed")) == 4
+    assert len(list(tmp_path.glob("killed/plain/cells/*/metrics.jsonl"))) == 4  # nor was a run begun beside another
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines()

@@ -80,6 +80,21 @@ def dino_loss(
     return float(np.mean(terms))
 
 
+def momentum_mean(states: list[Floats], keep: list[float]) -> Floats:
+    """MoCo's Eq. 2, and DINO's teacher: after each step, a share of the old copy and the rest of the new weights."""
+    copied = states[0]
+    for share, state in zip(keep, states[1:], strict=True):
+        copied = share * copied + (1 - share) * state
+    return copied
+
+
+def key_leak(keys: Floats, again: Floats) -> float:
+    """How far keys move (1 − cosine) in other company, over 1 − ‖mean‖², the mean of 1 − cosine over all pairs."""
+    moved = np.mean([1 - float(key @ other) for key, other in zip(keys, again, strict=True)])
+    apart = np.mean([1 - float(key @ other) for key in keys for other in keys])
+    return float(moved / apart)
+
+
 def knn_label(query: Floats, bank: Floats, labels: list[int], neighbours: int, temperature: float) -> int:
     """The weighted vote of the nearest neighbours by cosine."""
     cosines = [float(query @ row / np.linalg.norm(query) / np.linalg.norm(row)) for row in bank]

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import Tensor
 
 from protocon.errors import ConfigError
-from protocon.methods.finetune import distillation_loss
+from protocon.methods import Problem
+from protocon.methods.finetune import Finetune, FinetuneConfig, distillation_loss
 from protocon.runs.trained import load_run
-from protocon.types import Progress
+from protocon.types import Batch, Outputs, Progress
 from tests.distributed.cases import config_of, train, write_data
 from tests.methods.harness import gaussian
 from tests.methods.test_toys import steps, trainer_of, weights
@@ -38,6 +40,26 @@ def test_distillation_by_hand() -> None:
         cross_entropy(softmax(t / 0.5), s / 0.5) for t, s in zip(teacher.numpy(), student.numpy(), strict=True)
     ])  # fmt: skip
     assert float(distillation_loss(student, teacher, temperature=0.5)) == pytest.approx(float(expected))
+
+
+def test_labels_and_teacher_are_weighed_as_in_eq_3() -> None:
+    """(1 − α)·L_x + α·L_distil on what network and teacher say."""
+    problem = Problem(classes=4, unlabelled=5, labelled_targets=torch.arange(3), projection_dim=0)
+    method = Finetune(FinetuneConfig(distil_from=Path("run"), distil_weight=0.3, temperature=0.5), problem)
+    labelled, weak, targets = gaussian(1, 3, 4).double(), gaussian(2, 5, 4).double(), torch.tensor([0, 2, 3])
+    batch = Batch(labelled, targets, torch.arange(3), weak, (), torch.arange(5))
+
+    def student(x: Tensor) -> Outputs:
+        return Outputs(x, x[:, :0])
+
+    def teacher(x: Tensor) -> Outputs:
+        return Outputs(2 * x.flip(1), x[:, :0])
+
+    loss = method.step(student, teacher, batch, Progress(0, 0, 3, 21)).loss
+    loss_x = np.mean([cross_entropy(np.eye(4)[t], row) for t, row in zip(targets, labelled.numpy(), strict=True)])
+    loss_u = np.mean([cross_entropy(softmax(2 * row[::-1] / 0.5), row / 0.5) for row in weak.numpy()])
+    assert loss is not None
+    assert float(loss) == pytest.approx(float(0.7 * loss_x + 0.3 * loss_u))
 
 
 def test_encoder_and_classifier_have_rates_of_their_own(data: Path) -> None:

@@ -32,6 +32,7 @@ from protocon.methods.dino import DINO, DINOConfig
 from protocon.methods.moco import MoCo, MoCoConfig
 from protocon.methods.needs import Crops
 from protocon.methods.swav import SwAV, SwAVConfig
+from protocon.networks.ema import MomentumCopy
 from protocon.networks.projector import build_projector
 from protocon.networks.prototype_head import PrototypeHead
 from protocon.settings.auto import resolve_auto
@@ -331,7 +332,9 @@ def test_warm_up_is_a_line_and_then_half_a_cosine() -> None:
 def test_a_key_that_depends_on_its_batch_is_noticed() -> None:
     keys = unit(1, 20)
     assert float(key_leak(keys, keys)) == pytest.approx(0.0, abs=1e-12)
-    assert float(key_leak(keys, unit(2, 20))) == pytest.approx(1.0, abs=0.3)
+    other = unit(2, 20)
+    assert float(key_leak(keys, other)) == pytest.approx(plain.key_leak(keys.numpy(), other.numpy()))
+    assert float(key_leak(keys, other)) == pytest.approx(1.0, abs=0.3)
     assert float(share_found(keys, keys, torch.full((20, 1), 0.99).double())) == 1.0
 
 
@@ -350,6 +353,37 @@ def test_a_step_leaves_the_methods_state_alone_and_commit_changes_it(name: str, 
     list(steps(trainer, 2))
     assert not same_state(before, snapshot(method))
     assert not list(method.parameters())
+
+
+@pytest.mark.parametrize(("name", "copy"), [("moco", "keys"), ("dino", "teacher")])
+def test_the_momentum_copy_is_the_papers_mean_of_the_weights(name: str, copy: str, data: Path) -> None:
+    """MoCo keeps 0.99 in every step; DINO's share grows from 0.996 to 1 along half a cosine."""
+    trainer = trainer_of(data, name, "epochs=3")
+    total = trainer.progress(0).total_steps
+    keep = [0.99 if name == "moco" else 1 - 0.004 * (1 + math.cos(math.pi * step / total)) / 2 for step in range(5)]
+    seen = [weights(trainer, "network")]
+    seen += [weights(trainer, "network") for _ in steps(trainer, 5)]
+    found = weights(trainer, f"copy:{copy}")
+    moved = [part for part in found if not torch.equal(seen[0][part], seen[-1][part])]
+    assert len(moved) > 3
+    for part in moved:
+        expected = plain.momentum_mean([state[part].double().numpy() for state in seen], keep)
+        np.testing.assert_allclose(found[part].double().numpy(), expected, rtol=1e-5, atol=1e-7, err_msg=part)
+
+
+@needs_lightly
+def test_the_momentum_copy_is_lightlys() -> None:
+    from lightly.models.utils import update_momentum
+
+    network, theirs = nn.Linear(DIM, K), nn.Linear(DIM, K)
+    theirs.load_state_dict(network.state_dict())
+    ours = MomentumCopy(network)
+    with torch.no_grad():
+        for step in range(3):
+            network.weight.add_(drawn(step, K).float())
+            ours.update(network, 0.9)
+            update_momentum(network, theirs, m=0.9)
+    torch.testing.assert_close(ours.module.weight, theirs.weight)
 
 
 def test_swavs_prototypes_stay_on_the_sphere_and_are_fixed_at_first(data: Path) -> None:

@@ -66,6 +66,13 @@ STATED = (
         ("table1/*",),
         "protocon",
     ),
+    Stated(DETAILS, "and 4800 for ImageNet", {"method.clusters": 4800}, ("table3/*",), "protocon"),
+    Stated(
+        "section 3, Self-supervised Loss, Eq. 12, sharper as the text says",
+        "SM(q^w / 5T), SM(q^s / T)",
+        {"method.sharpening": 5.0},
+        method="protocon",
+    ),
     Stated(CLUSTERS, "we fix gamma=0.9n", {"method.size_ratio": 0.9}, method="protocon"),
     Stated(
         "section 3.1, Multi-head Clustering",
@@ -160,6 +167,8 @@ STATED = (
         {"optim.epochs": 300},
         ("table3/*/protocon", "table3/*/fixmatch", "table3/*/debiaspl"),
     ),
+    Stated("Table 3, Epochs", "Supervised 300", {"optim.epochs": 300}, ("table3/*/supervised",)),
+    Stated("Table 3, Epochs", "850", {"optim.epochs": 50}, ("table3/*-eman",)),  # after 800 of MoCo
     Stated(FIXMATCH, "'weight_decay': 0.0003", {"optim.weight_decay": 0.0003}, LARGE),
     Stated(FIXMATCH, "'num_epochs': 300", {"optim.epochs": 300}, _LARGE_300),
     Stated(FIXMATCH_TOO, "'uratio': 5", {"optim.mu": 5}, LARGE),

@@ -9,6 +9,7 @@ from protocon.paper.columns import COLUMNS
 from protocon.paper.datasets import SIZES
 from protocon.paper.paper_cells import PaperCell, paper_cells
 from protocon.reproduce.availability import missing_part
+from protocon.settings.auto import resolve_auto
 from protocon.settings.config import build_config, flat_settings
 from tests.reproduce.paper_text import STATED, Stated
 
@@ -46,6 +47,32 @@ def test_a_stated_hyper_parameter_is_that_of_the_recipes(stated: Stated, setting
                 assert cell.method.method == "supervised", (cell.name, key)
                 continue
             assert own[key] == value, (cell.name, key)
+
+
+def test_views_of_small_images_are_those_of_the_text() -> None:
+    """Section 4.1, Implementation Details: 'random horizontal flips for weak …, RandAugment … for strong ones'."""
+    for name in ("table1/cifar10-40/protocon", "moderate/cifar100-2500/fixmatch", "ablations/cifar10-80/n-50"):
+        resolved = resolve_auto(
+            build_config(recipe=name), shape=(3, 32, 32), flip=True, unlabelled=49_960, classes=10
+        ).config
+        assert (resolved.views.weak, resolved.views.flip, resolved.views.strong) == ("shift", True, "randaugment"), name
+
+
+def test_runs_of_a_cell_are_as_many_as_the_paper_averages() -> None:
+    """Table 1, caption: 'averaged over 5 different splits'; appendix C: 'only based on 3 runs instead of 5'."""
+    seeds = {table: {cell.setting.seeds for cell in CELLS if cell.table == table} for table in DELTAS}
+    assert seeds == {"table1": {5}, "table2": {1}, "table3": {1}, "moderate": {3}}
+
+
+def test_fine_tuning_passes_over_the_labels_as_often_as_its_authors_do() -> None:
+    """SimCLR v2, section 3: 60 epochs with 1 % of the labels, 30 with 10 %; SwAV's code: 20 with both."""
+    epochs = {("simclr", "1"): 60, ("simclr", "10"): 30, ("swav", "1"): 20, ("swav", "10"): 20, ("dino", "10"): 20}
+    for (row, percent), expected in epochs.items():
+        optim = build_config(recipe=f"table3/imagenet-{percent}/{row}").optim
+        assert isinstance(optim.batch_size, int)
+        assert optim.total_steps is not None
+        passes = optim.total_steps * optim.batch_size / COLUMNS[f"imagenet-{percent}"].labels
+        assert passes == pytest.approx(expected, rel=0.002), (row, percent)
 
 
 def test_mpl_on_imagenet_has_the_settings_of_its_authors_command() -> None:
