@@ -14,7 +14,7 @@ from pydantic import Field
 from scipy import sparse
 
 from protocon.base.blas_thread import one_blas_thread
-from protocon.core.class_frequencies import spread_frequencies
+from protocon.core.class_frequencies import believed_frequencies
 from protocon.core.label_trust import HeldOut, fitted_temperature, linear_share, mix
 from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture, seen_by_classes
 from protocon.core.neighbours import nearest_among, neighbour_graph, neighbours, unit_rows
@@ -174,12 +174,10 @@ def _solve(samples: Samples, classes: int, settings: NeighbourhoodSettings, give
     anchor, mixture = images.agree(labels)
     held_out = images.held_out(labels)
     share = linear_share(held_out, settings.linear_share)
-    without = mix(held_out.linear, held_out.agreed, share)
-    temperature = fitted_temperature(without, held_out.known)
+    temperature = fitted_temperature(mix(held_out.linear, held_out.agreed, share), held_out.known)
     mixed = mix(np.exp(anchor), mixture.probs, share)
-    frequencies = _frequencies(mixed, labels, classes, right=without.argmax(1) == held_out.known)
     prototype = softmax(settings.sharpness * mixture.log_likelihood(images.points))
-    return Neighbourhood(mixed, prototype, frequencies, share, temperature)
+    return Neighbourhood(mixed, prototype, _frequencies(mixed, labels, classes), share, temperature)
 
 
 def _linear_opinion(
@@ -198,20 +196,14 @@ def _linear_opinion(
     return np.log(softmax(linear.logits(rows)) + 1e-6)
 
 
-def _frequencies(probs: np.ndarray, labels: np.ndarray, classes: int, *, right: np.ndarray) -> np.ndarray:
+def _frequencies(probs: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
     """Class frequencies: what all images seem to be; half of it the labels' own where they are unequal in number.
 
     Equal numbers say that somebody chose as many of each class, and so nothing about how frequent the classes are.
-
-    Args:
-        probs: opinion of each image (N + M, C).
-        labels: (N + M,), −1 = unknown.
-        classes: C.
-        right: of each held-out label whether it is predicted (m,).
     """
     mean = probs.mean(0)
     counts = np.bincount(labels[labels >= 0], minlength=classes)
     if counts.max() == counts.min():
-        return spread_frequencies(mean, right)
+        return believed_frequencies(mean)
     blend = counts + counts.sum() * mean
     return np.asarray(blend / blend.sum())
