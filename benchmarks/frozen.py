@@ -38,8 +38,6 @@ from protocon.runs.run_data import load_data
 from protocon.settings.config import RunConfig, build_config
 
 COUNT, SIDE, CLASSES, LABELS = 500, 160, 6, 36
-BATCH = 16
-"""As features are computed."""
 
 
 def draw_photos(folder: Path) -> Path:
@@ -71,17 +69,17 @@ def forward_seconds(settled: Settled) -> float:
     images = settled.bundle.train
     pixels = images.read(np.arange(len(images)))
     encoder = build_frozen(settled.config, settled.bundle).to(torch.device("cpu"))
-    forward, _ = encoder.fastest(images.shape)
+    way = encoder.fastest(images.shape)
     views = image_views(settled.config, shape=images.shape)
     keys = torch.arange(len(images))
-    prepared = [view(pixels[:BATCH], keys[:BATCH]) for view in views]
-    forward(prepared[0])
+    way.forward(views[0](pixels[: way.batch], keys[: way.batch]))
     total = 0.0
     for view in views:
-        for start in range(0, len(images), BATCH):
-            batch = view(pixels[start : start + BATCH], keys[start : start + BATCH])
+        for start in range(0, len(images), way.batch):
+            part = slice(start, start + way.batch)
+            batch = view(pixels[part], keys[part])
             began = time.process_time()
-            forward(batch)
+            way.forward(batch)
             total += time.process_time() - began
     return total
 

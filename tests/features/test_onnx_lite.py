@@ -51,3 +51,14 @@ def test_the_file_knows_no_number_of_images() -> None:
 
 def test_other_networks_are_left_to_torch() -> None:
     assert lite_onnx(nn.Conv2d(3, 4, 1), (3, 64, 64)) is None
+
+
+@pytest.mark.parametrize("look", [0.0, 0.6])
+def test_an_image_has_the_same_features_in_any_batch(look: float) -> None:
+    module = lite(3, look)
+    images = torch.rand(16, 3, 64, 64, generator=torch.Generator().manual_seed(1)) * 2 - 1
+    forward = onnx_forward(module, images[:2])
+    assert forward is not None
+    whole = forward(images)
+    for size in (1, 4, 5):
+        assert torch.equal(torch.cat([forward(part) for part in torch.split(images, size)]), whole)

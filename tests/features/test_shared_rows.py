@@ -16,7 +16,7 @@ from protocon.data.imageset import ImageSet
 from protocon.engine.setup.encode import cached_views
 from protocon.engine.setup.view_factory import MIRRORED
 from protocon.estimator.classifier import ProtoConClassifier
-from protocon.features.extract import FrozenEncoder, View, feature_table
+from protocon.features.extract import FrozenEncoder, View, Way, feature_table
 from protocon.labeller.photos import Photos
 from protocon.labeller.server import _encoder
 from protocon.labeller.sight import Sight
@@ -98,14 +98,14 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> Tally:
     """How many images any encoder was asked for while tables were filled."""
     tally, usual = Tally(), FrozenEncoder.fastest
 
-    def counted(encoder: FrozenEncoder, shape: tuple[int, ...]) -> object:
-        forward, lanes = usual(encoder, shape)
+    def counted(encoder: FrozenEncoder, shape: tuple[int, ...]) -> Way:
+        way = usual(encoder, shape)
 
         def count(images: Tensor) -> Tensor:
             tally.images += len(images)
-            return forward(images)
+            return way.forward(images)
 
-        return count, lanes
+        return replace(way, forward=count)
 
     monkeypatch.setattr(FrozenEncoder, "fastest", counted)
     return tally
