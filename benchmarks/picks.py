@@ -47,7 +47,7 @@ class Cell:
     found: float
     """Share of the classes of which there is a label."""
     prior: float
-    """Total variation between the truth and class frequencies by what each label stands for (`Picker.prior`)."""
+    """Total variation between the truth and class frequencies as the page shows them (`Picker.prior`)."""
     uniform: float
     """The same for uniform frequencies."""
 
@@ -75,7 +75,8 @@ def measure(pool: Pool, pipeline: Judge, rule: str, per_class: int) -> Cell:
     truth = pipeline.tested()[1]
     right = guess == truth
     frequencies = np.bincount(pool.truth, minlength=pool.classes) / len(pool.truth)
-    estimated = pool.picker.prior(labels, classes=pool.classes)
+    quick = pool.model.predict(labels, classes=pool.classes).probs
+    estimated = pool.picker.prior(labels, classes=pool.classes, probs=quick)
     return Cell(
         folder=pool.folder.name,
         rule=rule,

@@ -168,6 +168,10 @@ def test_what_labels_stand_for_sums_to_all_and_gives_the_class_frequencies() -> 
     prior = picker.prior(labelled(groups, chosen), classes=7)
     labels = [*(5 * np.array(SIZES) / sum(SIZES)), 0, 0]  # five labels, shared out by what they stand for
     np.testing.assert_allclose(prior, (np.array(labels) + 0.4) / (5 + 7 * 0.4))
+    probs = np.zeros((len(features), 7))
+    probs[:, 6] = 1.0  # a model's opinion is the other half
+    prior = picker.prior(labelled(groups, chosen), classes=7, probs=probs)
+    np.testing.assert_allclose(prior, (np.array(labels) / 2 + [0, 0, 0, 0, 0, 0, 2.5] + 0.4) / (5 + 7 * 0.4))
 
 
 def test_coverage_grows_with_labels_and_falls_when_one_is_taken_back() -> None:

@@ -183,7 +183,7 @@ class Thinker:
             sure=probs.max(axis=1),
             fair=guess,
             likeness=_likeness(self.model.units, np.flatnonzero(known.labels >= 0)),
-            frequencies=self.picker.prior(labels, classes=len(known.classes)),
+            frequencies=self.picker.prior(labels, classes=len(known.classes), probs=probs),
             picks=tuple(self.picker.next(_PICKS, labels, probs, skip=skip, shaped=len(labels) <= _SHAPED)),
             audit=Audit(int(known.audited.sum()), int(right.sum())),
             coverage=self.picker.covered(labels),
@@ -204,7 +204,7 @@ class Thinker:
             probs=probs,
             guess=probs.argmax(axis=1),
             sure=probs.max(axis=1),
-            frequencies=self.picker.prior(known.labels, classes=len(known.classes)),
+            frequencies=self.picker.prior(known.labels, classes=len(known.classes), probs=probs),
             whole=True,
         )
 

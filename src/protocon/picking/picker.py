@@ -134,20 +134,23 @@ class Picker:
         self.prepare()
         return stands_for(self._units, np.asarray(indices, dtype=np.int64))
 
-    def prior(self, labels: np.ndarray, classes: int | None = None) -> np.ndarray:
+    def prior(self, labels: np.ndarray, classes: int | None = None, probs: np.ndarray | None = None) -> np.ndarray:
         """Class frequencies (C,): each labelled image counts as often as it stands for others, a class `UNSEEN` more.
 
         Args:
             labels: (N,); −1 = unknown.
             classes: C; by default the largest label + 1.
+            probs: of a model that has seen the labels, (N, C): half of the answer is what it says of all images.
         """
         self.prepare()
         known = self._known(labels)
         if not len(known):
             raise DataError("no image has a label yet; class frequencies need at least one")
         given = np.asarray(labels)[known]
-        counts = np.bincount(given, self.stands_for(known), minlength=classes or 0)
-        smoothed = counts * (len(known) / counts.sum()) + UNSEEN
+        shares = np.bincount(given, self.stands_for(known), minlength=classes or 0) / self._count
+        if probs is not None:
+            shares = (shares + self._checked(probs).mean(axis=0)) / 2
+        smoothed = shares * len(known) + UNSEEN
         frequencies: np.ndarray = smoothed / smoothed.sum()
         return frequencies
 
