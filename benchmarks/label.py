@@ -191,7 +191,11 @@ def session(args: argparse.Namespace) -> dict[str, Any]:
     with (args.folder / "labels.csv").open(encoding="utf-8") as file:
         saved = {row["file"]: row["label"] for row in csv.DictReader(file)}
     host = server.url.split("/?")[0]
-    away = ("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE", "ERR_SOCKET_NOT_CONNECTED")
+    # What the browser itself says of requests that the killed server left unanswered, or half answered.
+    away = (
+        *("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE", "ERR_SOCKET_NOT_CONNECTED"),
+        "ERR_CONTENT_LENGTH_MISMATCH",
+    )
     errors = [text for text in said if not any(word in text for word in away)]
     return {
         "images": len(truth),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -360,8 +361,14 @@ def test_the_model_learns_while_more_features_are_taken_in(tmp_path: Path, monke
         wait(lambda: not client.get("/api/status")["learning"])
         assert len(server.desk.opinion.numbers) < 230
         assert server.desk.opinion.known.answers == 6
+        time.sleep(0.5)  # for as long as it takes, not all images have been seen
+        status = client.get("/api/status")
+        assert not status["whole"]
+        assert not status["advice"]["signs"][0]["met"]
         free.set()
         wait(lambda: len(server.desk.opinion.numbers) == 230)
+        wait(lambda: client.get("/api/status")["whole"])
+        assert client.get("/api/status")["advice"]["signs"][0]["met"]
         assert server.desk.opinion.known.answers == 6
 
 

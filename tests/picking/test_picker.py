@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from protocon.core.neighbours import unit_rows
 from protocon.errors import DataError
@@ -263,3 +264,24 @@ def test_rounds_with_a_model_find_rare_classes_that_random_labels_miss() -> None
         labels = np.where(np.isin(np.arange(len(groups)), indices(picker, 5, labels, probs)), groups, labels)
     random = [len(np.unique(groups[np.random.default_rng(seed).permutation(len(groups))[:15]])) for seed in range(20)]
     assert len(np.unique(labels[labels >= 0])) > np.mean(random)
+
+
+def test_picks_do_not_depend_on_the_number_of_processors() -> None:
+    # Matrices multiplied on several threads differ in their last bits, which is enough for another pick.
+    features = np.random.default_rng(0).normal(size=(1500, 700)).astype(np.float32)
+    labels = np.full(1500, -1)
+    labels[:40] = np.arange(40) % 4
+
+    def answers() -> list[np.ndarray]:
+        picker = Picker(features)
+        model = FastModel(picker.seen)
+        probs = model.predict(labels).probs
+        chosen = indices(picker, 5) + [pick.index for pick in picker.next(5, labels, probs, shaped=True)]
+        return [picker.seen.points, probs, np.array(chosen), picker.prior(labels, probs=probs)]
+
+    with threadpool_limits(1, "blas"):
+        expected = answers()
+    with threadpool_limits(4, "blas"):
+        found = answers()
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from protocon.base.blas_thread import on_one_blas_thread, one_blas_thread
 from protocon.base.looks import BLOCK_WEIGHT, Looks, columns
 
 _TINY = 1e-12
@@ -60,6 +61,7 @@ class FeatureSpace:
     matrix: np.ndarray
     """(D, d)."""
 
+    @on_one_blas_thread
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """Points (N, d) float32 of features (N, D)."""
         points = np.empty((len(features), self.matrix.shape[1]), dtype=np.float32)
@@ -97,8 +99,8 @@ def feature_space(features: np.ndarray, dimensions: int, looks: Looks | None = N
     """The directions in which root-normalised features vary most, all scaled alike.
 
     One scale for all components: their different spreads tell what matters, and whitening would hide it.
-    In double precision, and each direction's largest entry is positive, so that the result does not depend on how
-    sums are ordered.
+    Each direction's largest entry is positive. On one thread: sums on several come in another order, and the last bits
+    would depend on the machine.
 
     Args:
         features: (N, D).
@@ -116,12 +118,13 @@ def feature_space(features: np.ndarray, dimensions: int, looks: Looks | None = N
 
     # Of fewer rows than features, from the rows' products with each other: fewer numbers, the same answer.
     few = count < width
-    products = (centred @ centred.T if few else centred.T @ centred).astype(np.float64) / count
-    values, vectors = eigh(products, subset_by_index=(len(products) - kept, len(products) - 1))
-    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    if few:  # a direction in which nothing varies is 0
-        varies = values > _VARIES * max(float(values[0]), _TINY)
-        vectors = np.where(varies, centred.T @ vectors / np.sqrt(np.where(varies, count * values, 1.0)), 0.0)
+    with one_blas_thread():
+        products = (centred @ centred.T if few else centred.T @ centred).astype(np.float64) / count
+        values, vectors = eigh(products, subset_by_index=(len(products) - kept, len(products) - 1))
+        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+        if few:  # a direction in which nothing varies is 0
+            varies = values > _VARIES * max(float(values[0]), _TINY)
+            vectors = np.where(varies, centred.T @ vectors / np.sqrt(np.where(varies, count * values, 1.0)), 0.0)
     largest = np.abs(vectors).argmax(axis=0)
     vectors = vectors * np.where(vectors[largest, np.arange(kept)] < 0, -1.0, 1.0)
     scale = np.sqrt(max(float(values.mean()), _TINY))

@@ -119,7 +119,8 @@ class Show:
         desk, opinion = self.desk, self.desk.opinion
         total = len(desk.photos) - len(desk.photos.gone)
         closed = desk.closed().values()
-        finished = desk.features_done >= total
+        taken_in = len(opinion.numbers) - sum(number in opinion.rows for number in desk.photos.gone)
+        finished = desk.features_done >= total and taken_in >= total
         return {
             "folder": desk.photos.root.name,
             "images": total,
@@ -130,7 +131,7 @@ class Show:
             "classes": self.classes(),
             "round": opinion.round,
             "learning": opinion.known.version != desk.version,
-            "whole": opinion.whole and opinion.known.version == desk.version,
+            "whole": finished and opinion.whole and opinion.known.version == desk.version,
             "coverage": opinion.coverage,
             "unsure": opinion.unsure,
             "agreement": opinion.agreement,

@@ -9,9 +9,12 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 
 import numpy as np
+import scipy.linalg  # noqa: F401  # loaded before its threads are counted
 
+from protocon.base.blas_thread import one_blas_thread
 from protocon.errors import ProtoConError
 from protocon.labeller.desk import Desk
 from protocon.labeller.opinion import Prepared, prepared
@@ -33,6 +36,9 @@ class _LeaveError(Exception):
 
 class Worker:
     """The background of a desk.
+
+    While it works, matrices are multiplied on one thread: the model's answers are the same on any machine, and a
+    processor is left for those who wait.
 
     Args:
         desk: where answers come from and opinions go to.
@@ -57,6 +63,7 @@ class Worker:
         self._look.set()
         self._all_seen = threading.Event()
         self._leave = threading.Event()
+        self._stack = ExitStack()
         self._taker = ThreadPoolExecutor(1, thread_name_prefix="features")
         self._coming: Future[Prepared] | None = None
         self._threads = [
@@ -66,6 +73,7 @@ class Worker:
 
     def start(self) -> None:
         """Begin."""
+        self._stack.enter_context(one_blas_thread())
         for thread in self._threads:
             thread.start()
 
@@ -76,6 +84,7 @@ class Worker:
             if thread.is_alive():
                 thread.join()
         self._taker.shutdown(cancel_futures=True)
+        self._stack.close()
         self.desk.write_labels()
 
     def _repeat(self, act: Callable[[], bool]) -> None:

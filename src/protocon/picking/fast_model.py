@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from protocon.base.blas_thread import on_one_blas_thread
 from protocon.base.looks import Looks
 from protocon.core.label_trust import mix
 from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture
@@ -43,6 +44,7 @@ class FastModel:
             features are of one kind.
     """
 
+    @on_one_blas_thread
     def __init__(
         self,
         features: np.ndarray | Seen,
@@ -56,6 +58,7 @@ class FastModel:
         found, cosines = neighbours(self.units, NEIGHBOURS)
         self.graph: sparse.csr_matrix = neighbour_graph(found, cosines)
 
+    @on_one_blas_thread
     def predict(self, labels: np.ndarray, *, classes: int | None = None, prior: np.ndarray | None = None) -> Prediction:
         """Class probabilities of all images.
 
@@ -67,6 +70,7 @@ class FastModel:
         """
         return self._fit(labels, classes, prior)[0]
 
+    @on_one_blas_thread
     def predict_others(
         self, features: np.ndarray, labels: np.ndarray, *, classes: int | None = None, prior: np.ndarray | None = None
     ) -> np.ndarray:

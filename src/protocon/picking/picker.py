@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from protocon.base.blas_thread import on_one_blas_thread
 from protocon.base.looks import Looks
 from protocon.errors import DataError
 from protocon.picking.closeness import covered_share
@@ -38,7 +39,8 @@ class Pick:
 class Picker:
     """Chooses images by coverage at first, and by coverage of what the model is unsure of once there are labels.
 
-    Its answers are a function of the features, the labels and the probabilities alone, not of what was asked before.
+    Its answers are a function of the features, the labels and the probabilities alone, not of what was asked before,
+    nor of how many processors there are.
 
     Args:
         features: (N, D), the first images; more come with `add`.
@@ -69,6 +71,7 @@ class Picker:
         self._chunks.append(rows)
         self._count += len(rows)
 
+    @on_one_blas_thread
     def prepare(self) -> None:
         """Take in what was added: about a second at 10,000 images. `next` does it where it was not done."""
         if not self._count or (self._seen is not None and len(self._seen) == self._count):
@@ -90,6 +93,7 @@ class Picker:
     def _units(self) -> np.ndarray:
         return self.seen.units
 
+    @on_one_blas_thread
     def next(
         self,
         n: int = 1,
@@ -129,11 +133,13 @@ class Picker:
             chosen += self._left_over(n - len(chosen), without | set(chosen), known, chosen)
         return self._picks(np.array(chosen, dtype=np.int64), known, probs, near)
 
+    @on_one_blas_thread
     def stands_for(self, indices: Sequence[int] | np.ndarray) -> np.ndarray:
         """How many images each of these stands for, themselves included; the sum is N."""
         self.prepare()
         return stands_for(self._units, np.asarray(indices, dtype=np.int64))
 
+    @on_one_blas_thread
     def prior(self, labels: np.ndarray, classes: int | None = None, probs: np.ndarray | None = None) -> np.ndarray:
         """Class frequencies (C,): each labelled image counts as often as it stands for others, a class `UNSEEN` more.
 
@@ -154,6 +160,7 @@ class Picker:
         frequencies: np.ndarray = smoothed / smoothed.sum()
         return frequencies
 
+    @on_one_blas_thread
     def covered(self, labels: np.ndarray) -> float:
         """How well the labelled images cover all, from 0 (no label) to 1 (each is labelled or has a twin that is)."""
         self.prepare()
