@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from protocon.methods import METHODS, Method
 from protocon.paper.columns import COLUMNS
 from protocon.paper.datasets import SIZES
 from protocon.paper.paper_cells import PaperCell, paper_cells
@@ -56,6 +57,14 @@ def test_views_of_small_images_are_those_of_the_text() -> None:
             build_config(recipe=name), shape=(3, 32, 32), flip=True, unlabelled=49_960, classes=10
         ).config
         assert (resolved.views.weak, resolved.views.flip, resolved.views.strong) == ("shift", True, "randaugment"), name
+
+
+def test_the_projection_has_two_layers_and_the_rate_falls_along_a_cosine() -> None:
+    """Section 4.1, Implementation Details: 'a 2-layer projection MLP', '0.03 with a cosine decay schedule'."""
+    cells = [cell for cell in CELLS if cell.method.recipe is None]
+    for method in {cell.method.method for cell in cells}:
+        assert METHODS[method].projector.layers == 2, method
+        assert METHODS[method].learning_rate is Method.learning_rate, method  # FixMatch's cosine, tested with schedules
 
 
 def test_runs_of_a_cell_are_as_many_as_the_paper_averages() -> None:
