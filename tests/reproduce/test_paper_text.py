@@ -84,6 +84,17 @@ def test_fine_tuning_passes_over_the_labels_as_often_as_its_authors_do() -> None
         assert passes == pytest.approx(expected, rel=0.002), (row, percent)
 
 
+@pytest.mark.parametrize("row", ["swav", "dino"])
+@pytest.mark.parametrize(("percent", "encoder", "head"), [("1", 0.02, 5.0), ("10", 0.01, 0.2)])
+def test_fine_tuning_of_encoder_and_head_has_the_rates_of_swavs_code(
+    row: str, percent: str, encoder: float, head: float
+) -> None:
+    own = flat_settings(build_config(recipe=f"table3/imagenet-{percent}/{row}"))
+    rate = own["optim.lr"]
+    assert rate * own["method.encoder_rate"] == pytest.approx(encoder)
+    assert rate * own["method.classifier_rate"] == pytest.approx(head)
+
+
 def test_mpl_on_imagenet_has_the_settings_of_its_authors_command() -> None:
     own = flat_settings(build_config(recipe="imagenet-mpl"))
     steps = own["optim.total_steps"]
