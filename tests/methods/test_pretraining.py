@@ -206,6 +206,18 @@ def test_swavs_queue_takes_part_in_codes_once_it_is_full_and_its_epoch_has_come(
     together = plain.sinkhorn(np.concatenate([earlier, scores.numpy()]), 0.05, 3)[8:]
     np.testing.assert_allclose(method.codes(scores, 0, later).numpy(), together)
     assert not np.allclose(together, alone)
+    np.testing.assert_allclose(method.codes(scores, 1, later).numpy(), alone)  # the other crop's queue is empty
+    views = [unit(10 + n) @ unit(99, K).T for n in range(2)]
+    step = method.step(lambda x: Outputs(x, x[:, :DIM]), Identity(), batch_of(tuple(views)), NOWHERE)
+    method.commit(step.rows, NOWHERE)
+    other = method.queues[1]
+    assert isinstance(other, EmbeddingQueue)
+    torch.testing.assert_close(other.embeddings[:ROWS], views[1][:, :DIM])
+    assert (int(queue.received), int(other.received)) == (10 + ROWS, ROWS)
+    other.add(unit(5, 8))
+    earlier = (other.embeddings @ head.prototypes.detach().T).numpy()
+    together = plain.sinkhorn(np.concatenate([earlier, scores.numpy()]), 0.05, 3)[8:]
+    np.testing.assert_allclose(method.codes(scores, 1, later).numpy(), together)
 
 
 def _classified() -> nn.Module:

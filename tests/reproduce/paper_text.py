@@ -63,8 +63,9 @@ STATED = (
         DETAILS,
         "corresponding to K=200 for CIFARs, and Mini-ImageNet",
         {"method.clusters": 200},
-        ("table1/*",),
+        ("table1/*", "ablations/*"),
         "protocon",
+        but=("*/n-*",),
     ),
     Stated(DETAILS, "and 4800 for ImageNet", {"method.clusters": 4800}, ("table3/*",), "protocon"),
     Stated(
@@ -72,6 +73,13 @@ STATED = (
         "SM(q^w / 5T), SM(q^s / T)",
         {"method.sharpening": 5.0},
         method="protocon",
+    ),
+    Stated(
+        CLUSTERS,
+        "K can be simply calculated as K=N/n",
+        {"method.clusters": 2000},
+        ("moderate/*",),
+        "protocon",
     ),
     Stated(CLUSTERS, "we fix gamma=0.9n", {"method.size_ratio": 0.9}, method="protocon"),
     Stated(
@@ -158,6 +166,8 @@ STATED = (
     Stated("Table 2, caption", "2, 4, and 8 labels per class", {"data.labels_per_class": 2}, ("table2/*-690/*",)),
     Stated("Table 2, caption", "2, 4, and 8 labels per class", {"data.labels_per_class": 4}, ("table2/*-1380/*",)),
     Stated("Table 2, caption", "2, 4, and 8 labels per class", {"data.labels_per_class": 8}, ("table2/*-2760/*",)),
+    Stated("section 4.1, Datasets", "Clipart and Sketch domains", {"data.domain": "clipart"}, ("table2/clipart-*",)),
+    Stated("section 4.1, Datasets", "Clipart and Sketch domains", {"data.domain": "sketch"}, ("table2/sketch-*",)),
     Stated("Table 3, columns", "0.2% 1% 10%", {"data.labels_percent": 0.2}, ("table3/imagenet-0.2/*",)),
     Stated("Table 3, columns", "0.2% 1% 10%", {"data.labels_percent": 1.0}, ("table3/imagenet-1/*",)),
     Stated("Table 3, columns", "0.2% 1% 10%", {"data.labels_percent": 10.0}, ("table3/imagenet-10/*",)),
@@ -167,6 +177,7 @@ STATED = (
         {"optim.epochs": 300},
         ("table3/*/protocon", "table3/*/fixmatch", "table3/*/debiaspl"),
     ),
+    Stated("Table 3, Epochs", "FMatch + DA 300", {"optim.epochs": 300}, ("table3/*/fixmatch-da",)),
     Stated("Table 3, Epochs", "Supervised 300", {"optim.epochs": 300}, ("table3/*/supervised",)),
     Stated("Table 3, Epochs", "850", {"optim.epochs": 50}, ("table3/*-eman",)),  # after 800 of MoCo
     Stated(FIXMATCH, "'weight_decay': 0.0003", {"optim.weight_decay": 0.0003}, LARGE),

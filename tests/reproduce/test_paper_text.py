@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from protocon.methods import METHODS, Method
 from protocon.paper.columns import COLUMNS
 from protocon.paper.datasets import SIZES
 from protocon.paper.paper_cells import PaperCell, paper_cells
@@ -58,6 +59,14 @@ def test_views_of_small_images_are_those_of_the_text() -> None:
         assert (resolved.views.weak, resolved.views.flip, resolved.views.strong) == ("shift", True, "randaugment"), name
 
 
+def test_the_projection_has_two_layers_and_the_rate_falls_along_a_cosine() -> None:
+    """Section 4.1, Implementation Details: 'a 2-layer projection MLP', '0.03 with a cosine decay schedule'."""
+    cells = [cell for cell in CELLS if cell.method.recipe is None]
+    for method in {cell.method.method for cell in cells}:
+        assert METHODS[method].projector.layers == 2, method
+        assert METHODS[method].learning_rate is Method.learning_rate, method  # FixMatch's cosine, tested with schedules
+
+
 def test_runs_of_a_cell_are_as_many_as_the_paper_averages() -> None:
     """Table 1, caption: 'averaged over 5 different splits'; appendix C: 'only based on 3 runs instead of 5'."""
     seeds = {table: {cell.setting.seeds for cell in CELLS if cell.table == table} for table in DELTAS}
@@ -73,6 +82,17 @@ def test_fine_tuning_passes_over_the_labels_as_often_as_its_authors_do() -> None
         assert optim.total_steps is not None
         passes = optim.total_steps * optim.batch_size / COLUMNS[f"imagenet-{percent}"].labels
         assert passes == pytest.approx(expected, rel=0.002), (row, percent)
+
+
+@pytest.mark.parametrize("row", ["swav", "dino"])
+@pytest.mark.parametrize(("percent", "encoder", "head"), [("1", 0.02, 5.0), ("10", 0.01, 0.2)])
+def test_fine_tuning_of_encoder_and_head_has_the_rates_of_swavs_code(
+    row: str, percent: str, encoder: float, head: float
+) -> None:
+    own = flat_settings(build_config(recipe=f"table3/imagenet-{percent}/{row}"))
+    rate = own["optim.lr"]
+    assert rate * own["method.encoder_rate"] == pytest.approx(encoder)
+    assert rate * own["method.classifier_rate"] == pytest.approx(head)
 
 
 def test_mpl_on_imagenet_has_the_settings_of_its_authors_command() -> None:

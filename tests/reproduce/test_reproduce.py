@@ -94,6 +94,22 @@ def test_a_killed_reproduction_continues_and_gives_the_same_table(zygote: Zygote
     assert content["within"] is False
 
 
+def test_runs_with_other_settings_are_neither_counted_nor_continued(tmp_path: Path) -> None:
+    small = small_reproduction("table1/cifar10-20/fixmatch", tmp_path / "data", tmp_path / "out")
+    (done,) = small.run(Console(quiet=True))
+    assert list(done.accuracies) == [0]
+    table = (tmp_path / "out/table.md").read_text()
+    longer = replace(small, overrides=[*small.overrides, "total_steps=3"])
+    for asked in (longer, replace(small, overrides=[])):  # --list, with other changes or with none
+        found = asked.measured(done.cell)
+        assert (found.accuracies, found.state) == ({}, "1 with other settings")
+    with pytest.raises(ConfigError, match=r"cells/cifar10-20-fixmatch-seed0 was begun with .*\n  .*total_steps: 2 → 3"):
+        longer.run(Console(quiet=True))
+    assert (tmp_path / "out/table.md").read_text() == table
+    moved = replace(small, roots={}, overrides=[*small.overrides, "workers=1", "checkpoint_every=5"])
+    assert moved.measured(done.cell).accuracies == done.accuracies  # where things are makes no other run
+
+
 def test_cells_that_cannot_be_run_say_why_and_the_others_are_not_held_up(tmp_path: Path) -> None:
     found = Reproduction("table3", tmp_path).run(Console(quiet=True))
     states = {one.cell.name: one.state for one in found}

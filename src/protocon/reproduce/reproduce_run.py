@@ -15,11 +15,19 @@ from protocon.errors import ConfigError, unknown_name
 from protocon.paper.paper_cells import TABLES, PaperCell, paper_cells
 from protocon.reproduce.availability import missing_part
 from protocon.reproduce.progress_table import Measured, markdown
-from protocon.runs.run_folder import newest_run
-from protocon.settings.config import RunConfig, build_config
+from protocon.runs.run_folder import RunFolder, newest_run
+from protocon.settings.config import RunConfig, build_config, flat_settings
 
 Watch = Callable[[Sequence[Measured]], None]
 """Called with the whole table after every finished run."""
+_FREE = frozenset(
+    (
+        *("data.root", "data.storage", "data.workers", "network.weights", "network.weights_sha256"),
+        *("run.accelerator", "run.report", "run.tensorboard", "run.loggers", "run.cache", "run.timeout_minutes"),
+        *("run.checkpoint_every", "run.checkpoint_minutes", "run.eval_batch_size"),
+    )
+)
+"""Settings that make no other run of it: where things are, and what is kept."""
 
 
 @dataclass(frozen=True)
@@ -62,21 +70,24 @@ class Reproduction:
         return build_config(recipe=cell.name, settings=given, overrides=self.overrides)
 
     def measured(self, cell: PaperCell) -> Measured:
-        """What is finished of a cell."""
-        accuracies = {}
-        count = self._count(cell)
-        for seed in range(count):
-            folder = newest_run(self.out / "cells", run_name(cell, seed))
+        """What is finished of a cell. Runs with other settings are not of it."""
+        accuracies, others = {}, 0
+        for seed in range(self._count(cell)):
+            folder = self._folder(cell, seed)
             if folder is not None and folder.finished():
-                accuracies[seed] = 100 * float(folder.result()["test_accuracy"])
-        return Measured(cell, accuracies, count, self._hindrance(cell))
+                if self._changed(folder, cell, seed):
+                    others += 1
+                else:
+                    accuracies[seed] = 100 * float(folder.result()["test_accuracy"])
+        hindrances = [self._hindrance(cell), f"{others} with other settings" if others else None]
+        return Measured(cell, accuracies, self._count(cell), "; ".join(filter(None, hindrances)) or None)
 
     def run(self, console: Console, watch: Watch | None = None) -> list[Measured]:
         """Run what can be run and is not finished; the table is written after every run."""
         cells = self.chosen()
         ready = [cell for cell in cells if self._hindrance(cell) is None]
         for cell in ready:
-            self.config(cell, 0)  # wrong settings are found before the first run
+            self._check(cell)  # wrong settings are found before the first run
         found = self._write(cells)
         for seed in range(max(map(self._count, ready), default=0)):
             for cell in ready:
@@ -96,6 +107,26 @@ class Reproduction:
             content = {"table": self.table, "changes": list(self.overrides), "cells": [one.content() for one in found]}
             write_bytes(self.out / "table.json", (json.dumps(content, indent=1) + "\n").encode())
         return found
+
+    def _check(self, cell: PaperCell) -> None:
+        self.config(cell, 0)
+        for seed in range(self._count(cell)):
+            folder = self._folder(cell, seed)
+            if folder is not None and (changed := self._changed(folder, cell, seed)):
+                raise ConfigError(
+                    f"{folder.path} was begun with other settings, so it cannot continue with these:\n  "
+                    + "\n  ".join(changed)
+                    + "\nAsk for the same again, or choose another --out"
+                )
+
+    def _folder(self, cell: PaperCell, seed: int) -> RunFolder | None:
+        return newest_run(self.out / "cells", run_name(cell, seed))
+
+    def _changed(self, folder: RunFolder, cell: PaperCell, seed: int) -> list[str]:
+        """What of a run's settings is not what is asked for now."""
+        before, now = flat_settings(folder.config()), flat_settings(self.config(cell, seed))
+        keys = sorted((before.keys() | now.keys()) - _FREE)
+        return [f"{key}: {before.get(key)!r} → {now.get(key)!r}" for key in keys if before.get(key) != now.get(key)]
 
     def _count(self, cell: PaperCell) -> int:
         return cell.setting.seeds if self.seeds is None else min(self.seeds, cell.setting.seeds)
