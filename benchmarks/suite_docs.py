@@ -43,8 +43,16 @@ PARTS = {
     "sharpness=0": "Gaussians (prototypes)",
     "lambda_u=0": "the neighbourhood's labels as targets: heads learn from the given labels only",
     "views.cached_mirror=false": "mirror image",
+    "network.second_look=0": "second look of the encoder",
     "network.pooled_blocks=0": "pooled blocks of the encoder",
+    "network.encoder=tf_efficientnet_lite0": "the larger encoder at 192 pixels: lite0 at its 128 instead",
 }
+ELSEWHERE = {
+    "fixmatch-da+class_prior=uniform": "in FixMatch + DA, estimated class frequencies",
+    "protocon+class_prior=uniform": "in ProtoCon, estimated class frequencies",
+    "protocon+lambda_c=0": "in ProtoCon, the self-supervised loss L_c",
+}
+"""Parts of other methods that `auto` does without."""
 OTHER = {"2": "2 per class", "8": "8 per class", "r4": "random, 4 per class on average"}
 
 
@@ -96,16 +104,17 @@ def other_labels(results: Sequence[Result]) -> str:
 
 
 def parts(results: Sequence[Result]) -> str:
-    """The whole method minus the method without a part."""
+    """A whole method minus the method without a part."""
     lines = [
         "| without | folders × draws | accuracy / macro accuracy, what the part brings | brings least on |",
         "|---|---|---|---|",
     ]
-    for change, title in PARTS.items():
-        name = f"{OURS}+{change}"
-        count = sum(result.method == name and result.draw == "4" for result in results)
+    chosen = [result for result in results if result.draw == "4"]
+    for name, title in ({f"{OURS}+{change}": title for change, title in PARTS.items()} | ELSEWHERE).items():
+        whole, _, change = name.partition("+")
+        count = sum(result.method == name for result in chosen)
         if count:
-            ahead, least = difference([result for result in results if result.draw == "4"], OURS, name)
+            ahead, least = difference(chosen, whole, name)
             lines.append(f"| {title} (`{change}`) | {count} | {ahead} | {least} |")
     return "\n".join(lines)
 

@@ -29,6 +29,9 @@ from protocon.labeller.photos import Photos
 _GREY = 128
 FIRST = 96
 """Images of the first segment."""
+TOGETHER = 20_000
+"""Up to so many images whose features are in the cache are delivered at once: to take them in is a matter of seconds,
+and a model of the first segment alone would know less than that of an earlier time."""
 
 MakeEncoder = Callable[[], FrozenEncoder]
 """Loads the encoder, which may take seconds."""
@@ -116,13 +119,19 @@ class Sight:
 
         encoder = self._ready()
         waiting = []
+        cached: list[tuple[np.ndarray, np.ndarray]] = []
         for files, numbers in self._segments():
             segment = self._segment(files, numbers, encoder)
             missing = segment.table.missing()
             wanted = [n for n in range(segment.table.chunks) if (segment.numbers[segment.table.rows(n)] >= 0).any()]
-            if there := sorted(set(wanted) - set(missing)):
-                hand_over([_read(segment, chunk) for chunk in there])
+            there = [_read(segment, chunk) for chunk in sorted(set(wanted) - set(missing))]
+            if cached and sum(len(rows) for rows, _ in [*cached, *there]) > TOGETHER:
+                hand_over(cached)
+                cached = []
+            cached += there
             waiting.append((segment, [chunk for chunk in missing if chunk in wanted]))
+        if cached:
+            hand_over(cached)
         for segment, missing in waiting:
             coming = iter(missing)
 
