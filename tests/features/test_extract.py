@@ -1,5 +1,6 @@
 """Features are computed once, are the encoder's own, and are known by everything that they depend on."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +73,7 @@ def changed_pixel() -> ArrayImages:
 
 
 @pytest.mark.parametrize(
-    "what", ["pixel", "size", "order", "weights", "name", "views", "view settings", "mean", "seed"]
+    "what", ["pixel", "size", "order", "weights", "name", "views", "view settings", "mean", "looks", "seed"]
 )
 def test_whatever_features_depend_on_gives_another_key(tmp_path: Path, what: str) -> None:
     encoder, _ = tiny_encoder()
@@ -88,6 +89,8 @@ def test_whatever_features_depend_on_gives_another_key(tmp_path: Path, what: str
         encoder, _ = tiny_encoder(seed=1) if what == "weights" else tiny_encoder(name="another")
     elif what == "mean":
         encoder = FrozenEncoder(encoder.name, encoder.module, encoder.features, encoder.mean + 0.1, encoder.std)
+    elif what == "looks":  # the same weights, of which other blocks are pooled
+        encoder = replace(encoder, looks=((encoder.features - 8, 8),))
     elif what == "seed":
         seed = 1
     else:

@@ -96,9 +96,9 @@ class FrozenEncoder:
         return Way(forward, lanes=max(1, torch.get_num_threads()), batch=_ONNX_BATCH)
 
     def digest(self) -> str:
-        """Hash of the weights and of the normalisation, with the engine, whose rounding is its own."""
+        """Hash of the weights, and of how they are used: normalisation, parts of the features, engine (its rounding)."""
         engine = "" if self.engine == "torch" else f" {self.engine}"
-        return f"{module_digest(self.module)} {self.mean.tolist()} {self.std.tolist()}{engine}"
+        return f"{module_digest(self.module)} {self.mean.tolist()} {self.std.tolist()} {self.looks}{engine}"
 
     def to(self, device: torch.device) -> "FrozenEncoder":
         """On a device, for evaluation, in the memory order that convolutions are fastest in."""
