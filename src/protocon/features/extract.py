@@ -96,7 +96,7 @@ class FrozenEncoder:
         return Way(forward, lanes=max(1, torch.get_num_threads()), batch=_ONNX_BATCH)
 
     def digest(self) -> str:
-        """Hash of the weights, and of how they are used: normalisation, parts of the features, engine (its rounding)."""
+        """Hash of the weights and of how they are used: normalisation, parts of the features, engine (its rounding)."""
         engine = "" if self.engine == "torch" else f" {self.engine}"
         return f"{module_digest(self.module)} {self.mean.tolist()} {self.std.tolist()} {self.looks}{engine}"
 
