@@ -21,6 +21,7 @@ from protocon.labeller.opinion import SURE, Prepared, prepared
 from protocon.labeller.photos import Photos
 from protocon.labeller.server import Labeller
 from protocon.labeller.sight import FIRST, Sight
+from protocon.labeller.worker import Worker
 from tests.commands import run_command
 from tests.engine.photos import install, make_package
 from tests.labeller.folders import SIDE, Client, colour_encoder, labeller, make_folder, wait
@@ -356,7 +357,14 @@ def test_the_model_learns_while_more_features_are_taken_in(tmp_path: Path, monke
             assert free.wait(20)
         return prepared(*arrived)
 
+    deliver = Worker._deliver
+
+    def in_turn(worker: Worker, numbers: np.ndarray, features: np.ndarray) -> None:
+        deliver(worker, numbers, features)
+        wait(lambda: bool(calls))  # the first hundred are taken in before the others arrive
+
     monkeypatch.setattr("protocon.labeller.worker.prepared", slowly)
+    monkeypatch.setattr(Worker, "_deliver", in_turn)
     with labeller(root, tmp_path) as server:
         client = Client(server.url)
         wait(lambda: len(calls) == 2)  # all have arrived, a part of them is in use
