@@ -34,8 +34,8 @@ def tables() -> list[ScratchTable]:
     about = (
         "scikit-learn's handwritten digits, 8×8 pixels, on which our settings for small data were chosen; WRN-10-1, "
         "1,300 steps. A step of PAWS sees four crops per image and a support set: it has 40 epochs instead of 100. "
-        "MPL and PAWS: `protocon compare --data digits --methods mpl --labels-per-class 2,8 --seeds 5` (4 per class: "
-        "`--seeds 3`), and `--methods paws --epochs 40 --labels-per-class 2,4,8 --seeds 5`"
+        "MPL and PAWS: the command below with `--methods mpl`, and with `--methods paws --epochs 40`; dual alignment: with "
+        "`--methods protocon,fixmatch-da,simmatch,comatch alignment=dual`"
     )
     found = [ScratchTable(comparison_of(digits, "digits", seeds=SEEDS), about, command)]
     file = RESULTS / "compare_fashion_mnist_cells.csv"
