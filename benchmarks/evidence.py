@@ -19,7 +19,11 @@ RESULTS = HERE / "results"
 DOCS = HERE.parent / "docs"
 IMAGES = "images/claims"
 SEEDS = 5
-LATER = {"compare_digits_mpl_cells.csv": "", "compare_digits_paws_cells.csv": " (40 epochs)"}
+LATER = {
+    "compare_digits_mpl_cells.csv": "",
+    "compare_digits_paws_cells.csv": " (40 epochs)",
+    "compare_digits_dual_later_cells.csv": DUAL,
+}
 """Cells of methods that came later, with what the names of their rows end with."""
 
 
@@ -34,8 +38,8 @@ def tables() -> list[ScratchTable]:
     about = (
         "scikit-learn's handwritten digits, 8×8 pixels, on which our settings for small data were chosen; WRN-10-1, "
         "1,300 steps. A step of PAWS sees four crops per image and a support set: it has 40 epochs instead of 100. "
-        "MPL and PAWS: the command below with `--methods mpl`, and with `--methods paws --epochs 40`; dual alignment: with "
-        "`--methods protocon,fixmatch-da,simmatch,comatch alignment=dual`"
+        "MPL and PAWS: the command below with `--methods mpl`, and with `--methods paws --epochs 40`; dual alignment: "
+        "with `--methods protocon,fixmatch-da,simmatch,comatch alignment=dual`"
     )
     found = [ScratchTable(comparison_of(digits, "digits", seeds=SEEDS), about, command)]
     file = RESULTS / "compare_fashion_mnist_cells.csv"
