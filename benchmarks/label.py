@@ -273,13 +273,14 @@ _SYNTHETIC = '''
 import sys
 from pathlib import Path
 import numpy as np
+from protocon.base.parts import look
 from protocon.labeller.security import Bucket
 from protocon.labeller.server import Labeller
 from protocon.labeller.sight import Sight
 
 class Made(Sight):
     """Features that are made up: ten clusters in the dimensions of two looks, in the precision of the cache."""
-    looks = ((1280, 768), (1280, 768))
+    parts = 2 * look(1280, 768)
     def look(self, deliver):
         fresh = [n for n in range(len(self.photos)) if n not in self._delivered]
         if not fresh:

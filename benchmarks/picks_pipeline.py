@@ -7,7 +7,7 @@ from rich.console import Console
 
 from benchmarks.suite_cells import Folder as SuiteFolder
 from benchmarks.suite_cells import every
-from protocon.base.looks import Looks
+from protocon.base.parts import Parts
 from protocon.data.imageset import DataBundle, ImageSet
 from protocon.data.labels.label_split import make_split
 from protocon.engine.loop.display import Display
@@ -37,14 +37,14 @@ class Pipeline:
         """The images with their true classes."""
         return self._settled.bundle
 
-    def seen(self) -> tuple[np.ndarray, np.ndarray, Looks]:
+    def seen(self) -> tuple[np.ndarray, np.ndarray, Parts]:
         """Features of the training images (N, D), as `protocon pick` sees them, and what goes with them.
 
         Returns:
             Features, true classes (N,), and what features consist of.
         """
         cached = self._inputs.cached
-        return cached.mean().numpy(), self.bundle.train.labels, self._inputs.encoder.looks
+        return cached.mean().numpy(), self.bundle.train.labels, self._inputs.encoder.parts
 
     def tested(self) -> tuple[np.ndarray, np.ndarray]:
         """Components of the test images (T, d), and their true classes."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.cluster import KMeans
 
-from protocon.base.looks import Looks
+from protocon.base.parts import Parts
 from protocon.core.feature_space import feature_space
 from protocon.core.neighbours import unit_rows
 from protocon.picking.fast_model import FastModel
@@ -27,7 +27,7 @@ class Folder:
     train: np.ndarray
     """(N, D), mean over each image's views."""
     labels: np.ndarray
-    looks: Looks | None = None
+    parts: Parts | None = None
     """Lengths of the encoder's own features and of its pooled blocks."""
 
     @property
@@ -47,7 +47,7 @@ class Pool:
         self.features, self.truth = folder.train[kept], folder.labels[kept]
         self.points = feature_space(self.features, DIMENSIONS)(self.features)
         self.units = unit_rows(self.points)
-        self.picker = Picker(self.features, seed=seed, looks=folder.looks)
+        self.picker = Picker(self.features, seed=seed, parts=folder.parts)
         self.model = FastModel(self.picker.seen)
 
     def labels(self, chosen: Sequence[int] | np.ndarray) -> np.ndarray:

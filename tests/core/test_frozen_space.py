@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from protocon.base.parts import look
 from protocon.core import neighbours as neighbours_module
 from protocon.core.feature_space import feature_space, root_normalised
 from protocon.core.mixture import MixtureSettings, fit_mixture, seen_by_classes
@@ -136,10 +137,10 @@ def test_pooled_blocks_are_scaled_as_in_the_space_of_the_heads() -> None:
     generator = np.random.default_rng(3)
     features = np.abs(generator.normal(size=(80, 40))).astype(np.float32)
     features[:, 24:] *= np.geomspace(0.01, 100, 16).astype(np.float32)  # channels of blocks differ in scale
-    looks = ((24, 10, 6),)
-    heads = RootSpace(looks, 12)
+    parts = look(24, 10, 6)
+    heads = RootSpace(parts, 12)
     heads.fit(torch.from_numpy(features))
-    points, wanted = feature_space(features, 12, looks)(features), heads(torch.from_numpy(features)).numpy()
+    points, wanted = feature_space(features, 12, parts)(features), heads(torch.from_numpy(features)).numpy()
     np.testing.assert_allclose(points @ points.T, wanted @ wanted.T, atol=2e-2)
     drowned = feature_space(features, 12)(features)
     assert np.abs(drowned @ drowned.T - wanted @ wanted.T).max() > 1

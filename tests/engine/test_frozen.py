@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 from protocon.augment.clean import CLEAN
 from protocon.augment.fused import kernels
+from protocon.base.parts import look
 from protocon.data.imageset import ArrayImages
 from protocon.engine.loop import saver as saving
 from protocon.engine.loop.checkpoint import save_checkpoint
@@ -99,7 +100,7 @@ def test_a_finished_run_takes_files_and_says_what_heads_on_the_encoder_say(place
         mean, std = torch.tensor(reference.mean).view(1, 3, 1, 1), torch.tensor(reference.std).view(1, 3, 1, 1)
         features = tiny_module()((images.float() / 255 - mean) / std)
         matrix = saved["encoder.space.matrix"]
-        space = RootSpace(((len(matrix),),), matrix.shape[1])
+        space = RootSpace(look(len(matrix)), matrix.shape[1])
         space.load_state_dict(
             {name.split(".")[-1]: t for name, t in saved.items() if name.startswith("encoder.space.")}
         )

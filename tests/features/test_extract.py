@@ -11,6 +11,7 @@ from torch import Tensor
 
 from protocon.augment.clean import CLEAN
 from protocon.augment.views import WeakView
+from protocon.base.parts import look
 from protocon.data.imageset import ArrayImages
 from protocon.engine.setup.encode import cached_views
 from protocon.errors import ConfigError
@@ -73,7 +74,7 @@ def changed_pixel() -> ArrayImages:
 
 
 @pytest.mark.parametrize(
-    "what", ["pixel", "size", "order", "weights", "name", "views", "view settings", "mean", "looks", "seed"]
+    "what", ["pixel", "size", "order", "weights", "name", "views", "view settings", "mean", "parts", "seed"]
 )
 def test_whatever_features_depend_on_gives_another_key(tmp_path: Path, what: str) -> None:
     encoder, _ = tiny_encoder()
@@ -89,8 +90,8 @@ def test_whatever_features_depend_on_gives_another_key(tmp_path: Path, what: str
         encoder, _ = tiny_encoder(seed=1) if what == "weights" else tiny_encoder(name="another")
     elif what == "mean":
         encoder = FrozenEncoder(encoder.name, encoder.module, encoder.features, encoder.mean + 0.1, encoder.std)
-    elif what == "looks":  # the same weights, of which other blocks are pooled
-        encoder = replace(encoder, looks=((encoder.features - 8, 8),))
+    elif what == "parts":  # the same weights, of which other blocks are pooled
+        encoder = replace(encoder, parts=look(encoder.features - 8, 8))
     elif what == "seed":
         seed = 1
     else:

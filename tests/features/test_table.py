@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from protocon.base.parts import look
 from protocon.errors import DataError
 from protocon.features.cached_views import CachedViews
 from protocon.features.feature_table import FeatureTable
@@ -126,7 +127,7 @@ def test_features_that_are_there_are_used_though_nothing_can_be_written(
     assert table.missing() == []
     samples = CachedViews(tiny_images(SHAPE[0]), table.open(), table)
     monkeypatch.setattr("protocon.features.saved_space.write_bytes", refused)
-    assert fitted_space(samples, "roots", looks=((3,),), components=2)(samples.clean()).shape == (SHAPE[0], 2)
+    assert fitted_space(samples, "roots", parts=look(3), components=2)(samples.clean()).shape == (SHAPE[0], 2)
 
 
 def test_the_space_of_features_is_kept_beside_them_and_damage_is_noticed(
@@ -135,14 +136,14 @@ def test_the_space_of_features_is_kept_beside_them_and_damage_is_noticed(
     write_all(table_in(tmp_path), values())
     table = table_in(tmp_path)
     samples = CachedViews(tiny_images(SHAPE[0]), table.open(), table)
-    first = fitted_space(samples, "roots", looks=((3,),), components=2).state_dict()
+    first = fitted_space(samples, "roots", parts=look(3), components=2).state_dict()
     with monkeypatch.context() as patch:
         patch.setattr(RootSpace, "fit", None)  # it is not fitted again
-        again = fitted_space(samples, "roots", looks=((3,),), components=2).state_dict()
+        again = fitted_space(samples, "roots", parts=look(3), components=2).state_dict()
     assert all(torch.equal(first[name], again[name]) for name in first)
     (file,) = table.folder.glob("space-*")
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(bytes(content))
-    third = fitted_space(samples, "roots", looks=((3,),), components=2).state_dict()
+    third = fitted_space(samples, "roots", parts=look(3), components=2).state_dict()
     assert all(torch.equal(first[name], third[name]) for name in first)

@@ -68,7 +68,7 @@ def test_the_first_look_is_the_plain_network_and_the_second_is_not() -> None:
         expected, found = plain(images()), two(images())
     width = plain.num_features
     assert two.num_features == 2 * width
-    assert two.looks == plain.looks * 2
+    assert two.parts == plain.parts * 2
     torch.testing.assert_close(found[:, :width], expected)
     assert (found[:, width:] - expected).abs().max() > 0.01 * expected.abs().max()
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from protocon.base.blas_thread import on_one_blas_thread, one_blas_thread
-from protocon.base.looks import BLOCK_WEIGHT, Looks, columns
+from protocon.base.parts import Part, Parts, columns
 
 _TINY = 1e-12
 _LEAST_SPREAD = 1e-6
@@ -23,9 +23,9 @@ MOST = 2_048
 
 @dataclass(frozen=True)
 class Scaling:
-    """Features of one or several layers, each part at a length of its own."""
+    """Features in parts, each at a length of its own."""
 
-    looks: Looks
+    parts: Parts
     shift: np.ndarray
     """(D,)."""
     scale: np.ndarray
@@ -34,20 +34,20 @@ class Scaling:
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """Scaled features (n, D), float32.
 
-        Where all are of one kind, normalised roots. Otherwise those of the encoder's own features are centred and at
-        length 1 again; pooled blocks, whose channels differ in scale, are standardised before, and their roots have
-        length `BLOCK_WEIGHT`.
+        Where all are one part, normalised roots. Otherwise those of each part are centred, or its features are
+        standardised before where they differ in scale, and it gets the length that it has in a point.
         """
         rows = np.asarray(features, dtype=np.float32)
-        if _of_one_kind(self.looks):
+        if len(self.parts) == 1:
             return root_normalised(rows)
         done = []
-        for own, blocks in columns(self.looks):
-            part = root_normalised(rows[:, own]) - self.shift[own]
-            done.append(part / np.maximum(np.linalg.norm(part, axis=1, keepdims=True), _TINY))
-            for block in blocks:
-                standard = (rows[:, block] - self.shift[block]) / self.scale[block]
-                done.append(BLOCK_WEIGHT * root_normalised(standard))
+        for place, part in columns(self.parts):
+            if part.standardised:
+                found = root_normalised((rows[:, place] - self.shift[place]) / self.scale[place])
+            else:
+                centred = root_normalised(rows[:, place]) - self.shift[place]
+                found = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), _TINY)
+            done.append(part.length * found)
         return np.concatenate(done, axis=1)
 
 
@@ -80,22 +80,19 @@ def root_normalised(features: np.ndarray) -> np.ndarray:
     return result
 
 
-def _of_one_kind(looks: Looks) -> bool:
-    return len(looks) == 1 and len(looks[0]) == 1
-
-
-def _scaling(rows: np.ndarray, looks: Looks | None) -> Scaling:
-    consists = looks or ((rows.shape[1],),)
+def _scaling(rows: np.ndarray, parts: Parts | None) -> Scaling:
+    consists = parts or (Part(rows.shape[1]),)
     shift, scale = np.zeros(rows.shape[1], dtype=np.float32), np.ones(rows.shape[1], dtype=np.float32)
-    for own, blocks in () if _of_one_kind(consists) else columns(consists):
-        shift[own] = root_normalised(rows[:, own]).mean(axis=0, dtype=np.float64)
-        for block in blocks:
-            shift[block] = rows[:, block].mean(axis=0, dtype=np.float64)
-            scale[block] = np.maximum(rows[:, block].std(axis=0, dtype=np.float64), _LEAST_SPREAD)
+    for place, part in columns(consists) if len(consists) > 1 else ():
+        if part.standardised:
+            shift[place] = rows[:, place].mean(axis=0, dtype=np.float64)
+            scale[place] = np.maximum(rows[:, place].std(axis=0, dtype=np.float64), _LEAST_SPREAD)
+        else:
+            shift[place] = root_normalised(rows[:, place]).mean(axis=0, dtype=np.float64)
     return Scaling(consists, shift, scale)
 
 
-def feature_space(features: np.ndarray, dimensions: int, looks: Looks | None = None) -> FeatureSpace:
+def feature_space(features: np.ndarray, dimensions: int, parts: Parts | None = None) -> FeatureSpace:
     """The directions in which root-normalised features vary most, all scaled alike.
 
     One scale for all components: their different spreads tell what matters, and whitening would hide it.
@@ -105,10 +102,10 @@ def feature_space(features: np.ndarray, dimensions: int, looks: Looks | None = N
     Args:
         features: (N, D).
         dimensions: d; fewer where N − 1 or D is smaller, at least 1.
-        looks: what features consist of; None: all are of one kind.
+        parts: what features consist of; None: all are one part.
     """
     chosen = np.unique(np.linspace(0, len(features) - 1, min(len(features), MOST)).astype(np.int64))
-    scaling = _scaling(np.asarray(features[chosen], dtype=np.float32), looks)
+    scaling = _scaling(np.asarray(features[chosen], dtype=np.float32), parts)
     rows = scaling(features[chosen])
     mean = rows.mean(axis=0, dtype=np.float64)
     centred = rows - mean.astype(np.float32)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from protocon.base.draws import fold
-from protocon.base.looks import Looks
+from protocon.base.parts import Parts
 from protocon.base.threads import one_thread
 from protocon.data.imageset import ImageSet
 from protocon.errors import ConfigError
@@ -59,7 +59,7 @@ class FrozenEncoder:
     std: Tensor
     engine: str = "torch"
     """What computes the features: torch, or onnxruntime where possible."""
-    looks: Looks = ()
+    parts: Parts = ()
     """What features consist of."""
     _ways: dict[tuple[int, ...], Way] = field(init=False, default_factory=dict, compare=False, repr=False)
     """Answers of `fastest`: finding one takes more than a second."""
@@ -98,7 +98,8 @@ class FrozenEncoder:
     def digest(self) -> str:
         """Hash of the weights and of how they are used: normalisation, parts of the features, engine (its rounding)."""
         engine = "" if self.engine == "torch" else f" {self.engine}"
-        return f"{module_digest(self.module)} {self.mean.tolist()} {self.std.tolist()} {self.looks}{engine}"
+        parts = ", ".join(map(str, self.parts))
+        return f"{module_digest(self.module)} {self.mean.tolist()} {self.std.tolist()} {parts}{engine}"
 
     def to(self, device: torch.device) -> "FrozenEncoder":
         """On a device, for evaluation, in the memory order that convolutions are fastest in."""

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from protocon.base import distributed
-from protocon.base.looks import Looks
+from protocon.base.parts import Parts
 from protocon.features.cached_views import CachedViews
 from protocon.features.saved_space import load_space, save_space, space_file
 from protocon.networks.component_space import Kind, RootSpace, StandardSpace
@@ -28,18 +28,18 @@ def principal_components(samples: CachedViews, count: int) -> StandardSpace:
     return StandardSpace(mean, (vectors / scale / std.double()[:, None]).float())
 
 
-def fitted_space(samples: CachedViews, kind: Kind, *, looks: Looks, components: int) -> nn.Module:
+def fitted_space(samples: CachedViews, kind: Kind, *, parts: Parts, components: int) -> nn.Module:
     """The space that heads learn in, from the clean features; kept beside them where they have a table.
 
     Args:
         samples: features of all images.
         kind: roots; or standardised features, as in version 0.1.
-        looks: what features consist of.
+        parts: what features consist of.
         components: k.
     """
     if kind == "standard":
         return principal_components(samples, components)
-    space = RootSpace(looks, components)
+    space = RootSpace(parts, components)
     file = None if samples.table is None else space_file(samples.table, kind, components)
     if file is None or not load_space(file, space):
         space.fit(samples.clean())

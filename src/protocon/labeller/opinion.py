@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from protocon.base.looks import Looks
+from protocon.base.parts import Parts
 from protocon.labeller.audit_stream import Audit
 from protocon.labeller.second_thoughts import doubted_labels
 from protocon.picking.fast_model import FastModel
@@ -88,17 +88,16 @@ class Prepared:
     """From how many arrivals of features it was made."""
 
 
-def prepared(numbers: Sequence[np.ndarray], features: Sequence[np.ndarray], looks: Looks | None) -> Prepared:
+def prepared(numbers: Sequence[np.ndarray], features: Sequence[np.ndarray], parts: Parts | None) -> Prepared:
     """Take in features. Changes nothing, so that another thread may do it.
 
     Args:
         numbers: of the images, as they arrived.
         features: of the same.
-        looks: of every look at an image the lengths of the encoder's own features and of its pooled blocks; None: all
-            features are of one kind.
+        parts: what features consist of; None: all are one part.
     """
     all_numbers, all_features = np.concatenate(numbers), joined(features)
-    picker = Picker(all_features, looks=looks)
+    picker = Picker(all_features, parts=parts)
     picker.prepare()
     model = FastModel(picker.seen) if len(all_features) > 1 else None
     return Prepared(all_numbers, all_features, picker, model, len(numbers))
@@ -114,7 +113,7 @@ class Thinker:
     numbers: list[np.ndarray] = field(default_factory=list)
     """Of the images whose features have arrived, as they came."""
     features: list[np.ndarray] = field(default_factory=list)
-    looks: Looks | None = None
+    parts: Parts | None = None
     """Lengths of the encoder's own features and of its pooled blocks; None: all are of one kind."""
     picker: Picker | None = None
     model: FastModel | None = None
@@ -136,7 +135,7 @@ class Thinker:
 
     def prepare(self) -> np.ndarray:
         """Take in all features, now; returns the image number of each row."""
-        return self.adopt(prepared(self.numbers, self.features, self.looks))
+        return self.adopt(prepared(self.numbers, self.features, self.parts))
 
     def adopt(self, ready: Prepared) -> np.ndarray:
         """Think with these features from now on; returns the image number of each row.

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from protocon.augment.clean import CLEAN
 from protocon.base.atomic import write_bytes
-from protocon.base.looks import Looks
+from protocon.base.parts import Parts
 from protocon.data.files.decode import decode_image
 from protocon.data.files.stores import FileEntry, FileStore, FolderStore
 from protocon.data.imageset import UNKNOWN, FileImages
@@ -159,9 +159,9 @@ class Sight:
         return Segment(np.array(numbers, dtype=np.int64), images, table)
 
     @property
-    def looks(self) -> Looks | None:
+    def parts(self) -> Parts | None:
         """What the encoder's features consist of, once it is loaded."""
-        return None if self._encoder is None else self._encoder.looks
+        return None if self._encoder is None else self._encoder.parts
 
     def _ready(self) -> FrozenEncoder:
         if self._encoder is None:

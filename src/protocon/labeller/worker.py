@@ -165,9 +165,9 @@ class Worker:
             self._numbers = thinker.adopt(coming.result())
             self._thought = -1
         if self._coming is None and thinker.behind(finished=self._finished()):
-            thinker.looks = self.sight.looks
+            thinker.parts = self.sight.parts
             self._coming = self._taker.submit(
-                prepared, tuple(thinker.numbers), tuple(thinker.features), self.sight.looks
+                prepared, tuple(thinker.numbers), tuple(thinker.features), self.sight.parts
             )
 
     def _wants_opinion(self) -> bool:

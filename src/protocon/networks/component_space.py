@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from protocon.base.blas_thread import one_blas_thread
-from protocon.base.looks import BLOCK_WEIGHT, Looks, columns, width
+from protocon.base.parts import Parts, columns, width
 
 Kind = Literal["roots", "standard"]
 FITTED_TOGETHER = 4096
@@ -47,16 +47,16 @@ class StandardSpace(nn.Module):
 class RootSpace(nn.Module):
     """Features (n, D) → components (n, k) with mean variance 1.
 
-    Of every look the encoder's own features are signed roots at unit length, centred, at unit length again. Pooled
-    blocks, whose channels differ in scale, are standardised, signed roots, at length `BLOCK_WEIGHT`.
+    Each part is signed roots at unit length, centred; those whose channels differ in scale are standardised first
+    instead. Then it gets the length that it has in a point.
 
     Args:
-        looks: what features consist of.
+        parts: what features consist of.
         components: k.
     """
 
     shift: Tensor
-    """Per feature, (D,): for the encoder's own of its normalised roots, for pooled blocks of the features."""
+    """Per feature, (D,): of its normalised roots, or, where a part is standardised, of the features."""
     scale: Tensor
     """Per feature, (D,)."""
     mean: Tensor
@@ -64,10 +64,10 @@ class RootSpace(nn.Module):
     matrix: Tensor
     """From centred parts to components, (D, k)."""
 
-    def __init__(self, looks: Looks, components: int) -> None:
+    def __init__(self, parts: Parts, components: int) -> None:
         super().__init__()
-        self.looks = looks
-        features = width(looks)
+        self.parts = parts
+        features = width(parts)
         self.register_buffer("shift", torch.zeros(features))
         self.register_buffer("scale", torch.ones(features))
         self.register_buffer("mean", torch.zeros(features))
@@ -79,11 +79,12 @@ class RootSpace(nn.Module):
 
     def _normalised(self, features: Tensor) -> Tensor:
         done = []
-        for own, blocks in columns(self.looks):
-            done.append(F.normalize(_directed(features, own) - self.shift[own], dim=-1))
-            for block in blocks:
-                standard = (features[..., block] - self.shift[block]) / self.scale[block]
-                done.append(BLOCK_WEIGHT * F.normalize(_root(standard), dim=-1))
+        for place, part in columns(self.parts):
+            if part.standardised:
+                rooted = _root((features[..., place] - self.shift[place]) / self.scale[place])
+            else:
+                rooted = _directed(features, place) - self.shift[place]
+            done.append(part.length * F.normalize(rooted, dim=-1))
         return torch.cat(done, dim=-1)
 
     @torch.no_grad()
@@ -100,10 +101,11 @@ class RootSpace(nn.Module):
 
         centre = mean(lambda rows: rows)
         deviation = mean(lambda rows: (rows - centre).square()).sqrt().clamp(min=1e-6)
-        for own, blocks in columns(self.looks):
-            self.shift[own] = mean(partial(_directed, part=own)).float()
-            for block in blocks:
-                self.shift[block], self.scale[block] = centre[block].float(), deviation[block].float()
+        for place, part in columns(self.parts):
+            if part.standardised:
+                self.shift[place], self.scale[place] = centre[place].float(), deviation[place].float()
+            else:
+                self.shift[place] = mean(partial(_directed, place=place)).float()
         self.mean.copy_(mean(self._normalised))
         some = torch.linspace(0, len(clean) - 1, min(len(clean), DIRECTIONS_FROM), dtype=torch.float64).long()
         centred = self._normalised(clean[some].float()).double() - self.mean.double()
@@ -146,9 +148,9 @@ def _largest(symmetric: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(values[::-1].copy()), torch.from_numpy(vectors[:, ::-1].copy())
 
 
-def _directed(rows: Tensor, part: slice) -> Tensor:
+def _directed(rows: Tensor, place: slice) -> Tensor:
     """Signed roots of some columns, at unit length."""
-    return F.normalize(_root(rows[..., part]), dim=-1)
+    return F.normalize(_root(rows[..., place]), dim=-1)
 
 
 def _root(values: Tensor) -> Tensor:
@@ -156,15 +158,15 @@ def _root(values: Tensor) -> Tensor:
     return values.sign() * values.abs().sqrt()
 
 
-def empty_space(kind: Kind, looks: Looks, components: int) -> nn.Module:
+def empty_space(kind: Kind, parts: Parts, components: int) -> nn.Module:
     """A space whose buffers are still to be loaded.
 
     Args:
         kind: which space.
-        looks: what features consist of.
+        parts: what features consist of.
         components: how many.
     """
     if kind == "standard":
-        features = width(looks)
+        features = width(parts)
         return StandardSpace(torch.zeros(features), torch.zeros(features, components))
-    return RootSpace(looks, components)
+    return RootSpace(parts, components)

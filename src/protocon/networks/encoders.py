@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 
-from protocon.base.looks import Looks
+from protocon.base.parts import Parts
 from protocon.errors import ConfigError
 from protocon.networks.efficientnet_lite import MEAN, STD, EfficientNetLite, lite_size
 from protocon.networks.named import NAMED, find_model, how_to_fetch
@@ -29,7 +29,7 @@ class Encoder:
     mean: tuple[float, ...] | None = None
     """Channel means that its weights were trained with; None if it was not pretrained."""
     std: tuple[float, ...] | None = None
-    looks: Looks = ()
+    parts: Parts = ()
     """What features consist of; empty where there are only the encoder's own."""
 
 
@@ -97,7 +97,7 @@ def build_encoder(
             f"network.second_look={second_look:g} is for a frozen EfficientNet-Lite with weights of a package or a "
             f"file, and the encoder is {name}; set network.second_look=0, or leave --encoder out"
         )
-    return replace(encoder, module=wide, features=wide.num_features, looks=wide.looks)
+    return replace(encoder, module=wide, features=wide.num_features, parts=wide.parts)
 
 
 def _build(name: str, input_shape: tuple[int, ...], pretrained: bool, norm_momentum: float) -> Encoder:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from protocon.base.looks import Looks, width
+from protocon.base.parts import Parts, look, width
 from protocon.errors import ConfigError
 
 _PARTS = ("conv_stem", "bn1", "blocks", "conv_head", "bn2", "num_features")
@@ -39,8 +39,8 @@ class PooledBlocks(nn.Module):
             raise ConfigError(f"network.pooled_blocks is {blocks}; the encoder has {count} blocks")
         self.backbone = backbone
         self.first = count - blocks
-        self.looks: Looks = ((int(backbone.num_features), *map(block_width, backbone.blocks[self.first :])),)
-        self.num_features = width(self.looks)
+        self.parts: Parts = look(int(backbone.num_features), *map(block_width, backbone.blocks[self.first :]))
+        self.num_features = width(self.parts)
 
     def forward(self, x: Tensor) -> Tensor:
         """Input of the heads."""

@@ -7,7 +7,7 @@ either. Both begin with the same layers, which are the dearest, so that a second
 import torch
 from torch import Tensor, nn
 
-from protocon.base.looks import Looks, width
+from protocon.base.parts import Parts, look, width
 from protocon.errors import ConfigError
 from protocon.networks.efficientnet_lite import EfficientNetLite, Inverted
 from protocon.networks.pooled_blocks import block_width
@@ -37,9 +37,8 @@ class TwoLooks(nn.Module):
             for unit in stage:
                 assert isinstance(unit, Inverted)
                 unit.bn3.foldable = False
-        look = (backbone.num_features, *map(block_width, backbone.blocks[self.first :]))
-        self.looks: Looks = (look, look)
-        self.num_features = width(self.looks)
+        self.parts: Parts = 2 * look(backbone.num_features, *map(block_width, backbone.blocks[self.first :]))
+        self.num_features = width(self.parts)
 
     def shares(self) -> list[list[float]]:
         """Of the image's own statistics at the second look, for each unit of each stage."""

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from protocon.base.blas_thread import on_one_blas_thread
-from protocon.base.looks import Looks
+from protocon.base.parts import Parts
 from protocon.core.label_trust import mix
 from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture
 from protocon.core.neighbours import nearest, neighbour_graph, neighbours, unit_rows
@@ -40,8 +40,7 @@ class FastModel:
     Args:
         features: (N, D), one row per image; or as a `Picker` sees them.
         settings: of the mixture.
-        looks: of every look at an image the lengths of the encoder's own features and of its pooled blocks; None: all
-            features are of one kind.
+        parts: what features consist of; None: all are one part.
     """
 
     @on_one_blas_thread
@@ -50,9 +49,9 @@ class FastModel:
         features: np.ndarray | Seen,
         settings: MixtureSettings | None = None,
         *,
-        looks: Looks | None = None,
+        parts: Parts | None = None,
     ) -> None:
-        seen = features if isinstance(features, Seen) else Seen(features, looks)
+        seen = features if isinstance(features, Seen) else Seen(features, parts)
         self.settings = settings or SETTINGS
         self.space, self.points, self.units = seen.space, seen.points, seen.units
         found, cosines = neighbours(self.units, NEIGHBOURS)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from rich.console import Console
 
-from protocon.base.looks import Looks
+from protocon.base.parts import Parts
 from protocon.data.imageset import ImageSet
 from protocon.data.sources.unlabelled_folder import unlabelled_folder
 from protocon.engine.setup.announce import bar
@@ -24,7 +24,7 @@ class Encoded:
     images: ImageSet
     features: np.ndarray
     """(N, D) float32, mean over each image's views."""
-    looks: Looks
+    parts: Parts
     """Lengths of the encoder's own features and of its pooled blocks."""
     warnings: tuple[str, ...]
     """What a user should know of the files, one line each."""
@@ -48,4 +48,4 @@ def encode_folder(config: RunConfig, console: Console) -> Encoded:
     views = cached_views(images, encoder, wanted, cache=cache_folder(config), console=console, precision="half")
     report = bundle.files
     skipped = [] if report is None else [f"{s.path} is not used: {s.reason}" for s in report.skipped]
-    return Encoded(images, views.mean().numpy(), encoder.looks, (*(report.warnings if report else ()), *skipped))
+    return Encoded(images, views.mean().numpy(), encoder.parts, (*(report.warnings if report else ()), *skipped))

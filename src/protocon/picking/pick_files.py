@@ -42,7 +42,7 @@ def pick_files(config: RunConfig, n: int, *, out: Path | None, seed: int, consol
         check_free(out / TABLE)
     encoded = encode_folder(config, console)
     images = encoded.images
-    picks = choose(encoded.features, n, images.labels, files=images.ids, looks=encoded.looks, seed=seed)
+    picks = choose(encoded.features, n, images.labels, files=images.ids, parts=encoded.parts, seed=seed)
     if not picks:
         raise DataError(f"all {len(images):,} images have labels; there is nothing left to pick")
     if out is not None:
@@ -58,7 +58,7 @@ def _known(encoded: Encoded, picked: list[int], seed: int) -> list[KnownLabel]:
     places = np.flatnonzero(images.labels >= 0)
     if not len(places):
         return []
-    counts = Picker(encoded.features, seed=seed, looks=encoded.looks).stands_for([*places.tolist(), *picked])
+    counts = Picker(encoded.features, seed=seed, parts=encoded.parts).stands_for([*places.tolist(), *picked])
     return [
         KnownLabel(images.ids[int(place)], images.class_names[images.labels[place]], int(count))
         for place, count in zip(places, counts, strict=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from protocon.base.looks import Looks
+from protocon.base.parts import Parts
 from protocon.errors import ConfigError, DataError
 from protocon.picking.fast_model import FastModel
 from protocon.picking.picker import Picker
@@ -88,7 +88,7 @@ def choose(
     labels: np.ndarray | None,
     *,
     files: Sequence[str] | None = None,
-    looks: Looks | None = None,
+    parts: Parts | None = None,
     seed: int = 0,
 ) -> list[PickedImage]:
     """The picks among features (N, D) with labels (N,), −1 = unknown, and the names of their files.
@@ -98,11 +98,10 @@ def choose(
         n: how many to pick.
         labels: (N,), −1 where unknown; None for no labels.
         files: names; numbers by default.
-        looks: of every look at an image the lengths of the encoder's own features and of its pooled blocks; None: all
-            features are of one kind.
+        parts: what features consist of; None: all are one part.
         seed: decides among equals.
     """
-    picker = Picker(features, seed=seed, looks=looks)
+    picker = Picker(features, seed=seed, parts=parts)
     if labels is None or not (labels >= 0).any():
         found = picker.next(n)
     else:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from protocon.base.blas_thread import on_one_blas_thread
-from protocon.base.looks import Looks
+from protocon.base.parts import Parts
 from protocon.errors import DataError
 from protocon.picking.closeness import covered_share
 from protocon.picking.coverage import Coverage, nearest_chosen, stands_for
@@ -45,12 +45,11 @@ class Picker:
     Args:
         features: (N, D), the first images; more come with `add`.
         seed: draws which images may be picked where there are thousands.
-        looks: of every look at an image the lengths of the encoder's own features and of its pooled blocks; None: all
-            features are of one kind.
+        parts: what features consist of; None: all are one part.
     """
 
-    def __init__(self, features: np.ndarray | None = None, *, seed: int = 0, looks: Looks | None = None) -> None:
-        self._seed, self._looks = seed, looks
+    def __init__(self, features: np.ndarray | None = None, *, seed: int = 0, parts: Parts | None = None) -> None:
+        self._seed, self._parts = seed, parts
         self._chunks: list[np.ndarray] = []
         self._count = 0
         self._seen: Seen | None = None
@@ -78,7 +77,7 @@ class Picker:
             return
         features = joined(self._chunks)
         self._chunks = [features]
-        self._seen = Seen(features, self._looks)
+        self._seen = Seen(features, self._parts)
         self._coverage, self._labelled = Coverage(self._units, seed=self._seed), frozenset()
 
     @property

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from protocon.base.looks import Looks
+from protocon.base.parts import Parts
 from protocon.core.feature_space import FeatureSpace, feature_space
 from protocon.core.neighbours import unit_rows
 from protocon.errors import DataError
@@ -15,13 +15,12 @@ class Seen:
 
     Args:
         features: (N, D), one row per image.
-        looks: of every look at an image the lengths of the encoder's own features and of its pooled blocks; None: all
-            features are of one kind.
+        parts: what features consist of; None: all are one part.
     """
 
-    def __init__(self, features: np.ndarray, looks: Looks | None = None) -> None:
+    def __init__(self, features: np.ndarray, parts: Parts | None = None) -> None:
         rows = checked_features(features)
-        self.space: FeatureSpace = feature_space(rows, DIMENSIONS, looks)
+        self.space: FeatureSpace = feature_space(rows, DIMENSIONS, parts)
         self.points = self.space(rows)
         """(N, d), of mean variance 1."""
         self.units = unit_rows(self.points)

@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from protocon.base.parts import Part
 from protocon.errors import ProtoConError, RunError
 from protocon.methods import METHODS
 from protocon.networks.component_space import Kind, empty_space
@@ -96,7 +97,7 @@ def _rebuild(config: ResolvedConfig, facts: dict[str, Any], tensors: dict[str, T
         components = len(tensors.get("encoder.space.matrix", torch.zeros(1, 1)).T)
         trained = build_encoder(trained_part(config), input_shape=(components,))
         kind: Kind = "roots" if "encoder.space.shift" in tensors else "standard"
-        encoder = stack(encoder, trained, empty_space(kind, encoder.looks or ((encoder.features,),), components))
+        encoder = stack(encoder, trained, empty_space(kind, encoder.parts or (Part(encoder.features),), components))
     blank = [0.0] * shape[0], [1.0] * shape[0]  # the file has the normalisation too
     network = build_network(config, encoder, classes=max(MIN_CLASSES, len(names)), mean=blank[0], std=blank[1])
     network.load_state_dict(tensors)

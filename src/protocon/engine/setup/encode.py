@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from protocon.augment.clean import CLEAN
 from protocon.base import distributed
+from protocon.base.parts import Part
 from protocon.base.say import say
 from protocon.base.stage_bar import StageBar
 from protocon.base.torch_seed import seed_torch
@@ -130,7 +131,7 @@ def encode(
     encoder = encoder or build_frozen(config, bundle).to(device)
     cached, tested = _encoded(settled, encoder, console, after_chunk)
     count = components(config, encoder, len(bundle.train))
-    space = fitted_space(cached, config.network.space, looks=encoder.looks, components=count)
+    space = fitted_space(cached, config.network.space, parts=encoder.parts, components=count)
     train, test = reduced(cached, space), None if tested is None else reduced(tested, space)
     return FeatureInputs(config, bundle, encoder, space, cached=cached, train=train, test=test)
 
@@ -210,7 +211,7 @@ def build_frozen(config: ResolvedConfig, bundle: DataBundle) -> FrozenEncoder:
         mean,
         std,
         engine=network.feature_engine,
-        looks=encoder.looks or ((encoder.features,),),
+        parts=encoder.parts or (Part(encoder.features),),
     )
 
 

@@ -72,7 +72,7 @@ def ask_about_mirrors(
     shown = console if len(chosen) > _WORTH_A_BAR else Console(quiet=True)
     cached = partial(cached_views, cache=cache_folder(config), console=shown, after_chunk=after_chunk)
     views = cached(images, encoder, [CLEAN, MIRRORED]).tensor
-    own = encoder.looks[0][0]
+    own = encoder.parts[0].width
     rows = views[:, :, :own].float().numpy()
     evidence = mirror_evidence(rows[:, 0], rows[:, 1], images.labels)
     if not evidence.changes_labels:
