@@ -8,12 +8,13 @@ from torch import nn
 from protocon.features import onnx_forward as onnx_module
 from protocon.features.onnx_forward import onnx_forward
 from protocon.features.onnx_lite import lite_onnx
+from protocon.networks.colours import WithColours
 from protocon.networks.efficientnet_lite import EfficientNetLite
 from protocon.networks.pooled_blocks import PooledBlocks
 from protocon.networks.two_looks import TwoLooks
 
 
-def lite(blocks: int, look: float = 0.0) -> nn.Module:
+def lite(blocks: int, look: float = 0.0, *, colours: bool = False) -> nn.Module:
     """A network whose norms have statistics of their own."""
     torch.manual_seed(0)
     network = EfficientNetLite(0)
@@ -22,18 +23,24 @@ def lite(blocks: int, look: float = 0.0) -> nn.Module:
             assert norm.running_mean is not None
             norm.running_mean.normal_(std=0.2)
             nn.init.normal_(norm.bias, std=0.2)
+    seen: nn.Module = network
     if look:
-        return TwoLooks(network, blocks=blocks, share=look).eval()
-    return (PooledBlocks(network, blocks) if blocks else network).eval()
+        seen = TwoLooks(network, blocks=blocks, share=look)
+    elif blocks:
+        seen = PooledBlocks(network, blocks)
+    return (WithColours(seen, (), mean=(0.5, 0.4, 0.3), std=(0.5, 0.3, 0.2)) if colours else seen).eval()
 
 
-@pytest.mark.parametrize(("blocks", "look"), [(0, 0.0), (3, 0.0), (0, 0.6), (3, 0.6), (6, 0.8)])
-@pytest.mark.parametrize("side", [64, 57])  # strides pad even and odd sides differently
+@pytest.mark.parametrize(
+    ("blocks", "look", "colours"),
+    [(0, 0.0, False), (0, 0.0, True), (3, 0.0, False), (0, 0.6, False), (3, 0.6, True), (6, 0.8, True)],
+)
+@pytest.mark.parametrize("side", [64, 57, 101])  # strides pad even and odd sides differently
 def test_it_gives_the_features_of_the_network(
-    blocks: int, look: float, side: int, monkeypatch: pytest.MonkeyPatch
+    blocks: int, look: float, colours: bool, side: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(onnx_module, "_exported", lambda *_: pytest.fail("torch's exporter was called"))
-    module = lite(blocks, look)
+    module = lite(blocks, look, colours=colours)
     images = torch.rand(3, 3, side, side, generator=torch.Generator().manual_seed(1)) * 2 - 1
     forward = onnx_forward(module, images[:2])
     assert forward is not None
@@ -55,7 +62,7 @@ def test_other_networks_are_left_to_torch() -> None:
 
 @pytest.mark.parametrize("look", [0.0, 0.6])
 def test_an_image_has_the_same_features_in_any_batch(look: float) -> None:
-    module = lite(3, look)
+    module = lite(3, look, colours=bool(look))
     images = torch.rand(16, 3, 64, 64, generator=torch.Generator().manual_seed(1)) * 2 - 1
     forward = onnx_forward(module, images[:2])
     assert forward is not None

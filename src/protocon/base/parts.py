@@ -1,14 +1,14 @@
 """What a row of features consists of: parts that are prepared and weighed one by one.
 
-Of every look at an image there are the encoder's own features, then its pooled blocks.
+Of every look at an image there are the encoder's own features, then its pooled blocks; its colours come last.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["own", "block"]
-_LENGTHS: dict[Kind, float] = {"own": 1.0, "block": 0.4}
+Kind = Literal["own", "block", "colours"]
+_LENGTHS: dict[Kind, float] = {"own": 1.0, "block": 0.4, "colours": 0.7}
 """Length of a part in a point among which distances are measured."""
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
+from protocon.networks.colours import SHADES, ColourShares, WithColours, reduction, regions
 from protocon.networks.efficientnet_lite import EfficientNetLite, NormAct, SameConv
 from protocon.networks.own_statistics import TINY
 from protocon.networks.pooled_blocks import PooledBlocks
@@ -22,27 +23,33 @@ _OPSET, _IR = 17, 8
 
 
 def lite_onnx(module: nn.Module, shape: tuple[int, ...]) -> bytes | None:
-    """The model file of an EfficientNet-Lite, with pooled blocks, two looks or neither; None for any other network.
+    """The model file of an EfficientNet-Lite, with pooled blocks, two looks or colours; None for any other network.
 
     Args:
         module: in evaluation mode.
         shape: of the images, (C, H, W).
     """
-    network = module.backbone if isinstance(module, PooledBlocks | TwoLooks) else module
+    seen = module.backbone if isinstance(module, WithColours) else module
+    network = seen.backbone if isinstance(seen, PooledBlocks | TwoLooks) else seen
     if not isinstance(network, EfficientNetLite):
         return None
-    first = module.first if isinstance(module, PooledBlocks | TwoLooks) else len(network.blocks)
     graph = _Graph(shape)
+    outputs = _looks(graph, seen, network)
+    return graph.model([*outputs, graph.colours("x", module.colours)] if isinstance(module, WithColours) else outputs)
+
+
+def _looks(graph: "_Graph", module: nn.Module, network: EfficientNetLite) -> list[str]:
+    """Features of one look or two, with pooled blocks or without."""
+    first = module.first if isinstance(module, PooledBlocks | TwoLooks) else len(network.blocks)
     x = graph.layers("x", [network.conv_stem, network.bn1])
     if not isinstance(module, TwoLooks):
-        _, outputs = _stages(graph, network, x, range(len(network.blocks)), first=first)
-        return graph.model(outputs)
+        return _stages(graph, network, x, range(len(network.blocks)), first=first)[1]
     x, shared = _stages(graph, network, x, range(SHARED), first=first, last=False)
     later, outputs = range(SHARED, len(network.blocks)), []
     for shares in ([[0.0] * len(stage) for stage in network.stages()], module.shares()):
         _, (own, *pooled) = _stages(graph, network, x, later, first=first, shares=shares)
         outputs += [own, *shared, *pooled]
-    return graph.model(outputs)
+    return outputs
 
 
 def _stages(
@@ -130,7 +137,7 @@ class _Graph:
         offset = self.add("Sub", [self._known(bias), self.add("Mul", [centre, scale])])
         return self.add("Add", [self.add("Mul", [x, scale]), offset])
 
-    def _known(self, values: Tensor) -> str:
+    def _known(self, values: Tensor | np.ndarray) -> str:
         """A constant."""
         name = f"k{len(self._weights)}"
         self._weights.append(self._constant(name, values))
@@ -140,6 +147,19 @@ class _Graph:
     def pooled(self, x: str) -> str:
         """Means over the image, (n, channels)."""
         return self.add("Flatten", [self.add("GlobalAveragePool", [x])], axis=1)
+
+    def colours(self, x: str, layer: ColourShares) -> str:
+        """Shares of the shades, (n, 96), as the layer has them."""
+        (high, wide), kernel = self._sides[x], reduction(*self._sides[x])
+        x = self.add("AveragePool", [x], kernel_shape=kernel, strides=kernel)
+        x = self.add("Conv", [x, self._known(layer.mixing), self._known(layer.offset)])
+        x = self.add("Clip", [x, "low", self._known(torch.tensor(SHADES - 1.0))])
+        x = self.add("Unsqueeze", [x, self._known(torch.tensor([2]))])
+        apart = self.add("Abs", [self.add("Sub", [x, self._known(torch.arange(float(SHADES)).view(1, 1, -1, 1, 1))])])
+        near = self.add("Relu", [self.add("Sub", [self._known(torch.tensor(1.0)), apart])])
+        pixels = regions(high // kernel[0], wide // kernel[1])
+        flat = self.add("Reshape", [near, self._known(torch.tensor([0, 3, SHADES, len(pixels)]))])
+        return self.add("Flatten", [self.add("MatMul", [flat, self._known(pixels)])], axis=1)
 
     def _convolution(self, x: str, layer: nn.Conv2d, norm: NormAct) -> str:
         """A convolution whose norm is part of it."""
@@ -170,7 +190,7 @@ class _Graph:
         self._sides[name] = (high + top + bottom - kernel) // stride + 1, (wide + left + right - kernel) // stride + 1
         return name
 
-    def _constant(self, name: str, values: Tensor | np.generic) -> Any:
+    def _constant(self, name: str, values: Tensor | np.generic | np.ndarray) -> Any:
         numbers = values.detach().contiguous().numpy() if isinstance(values, Tensor) else np.asarray(values)
         return self._onnx.numpy_helper.from_array(numbers, name)
 

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 
-from protocon.base.parts import Parts
+from protocon.base.parts import Part, Parts, width
 from protocon.errors import ConfigError
+from protocon.networks.colours import CHANNELS, WithColours
 from protocon.networks.efficientnet_lite import MEAN, STD, EfficientNetLite, lite_size
 from protocon.networks.named import NAMED, find_model, how_to_fetch
 from protocon.networks.pooled_blocks import PooledBlocks
@@ -57,6 +58,7 @@ def build_encoder(
     norm_momentum: float = 0.1,
     pooled_blocks: int = 0,
     second_look: float = 0.0,
+    colours: bool = False,
     frozen: bool = False,
 ) -> Encoder:
     """Build the encoder called `name` for inputs of this shape.
@@ -71,6 +73,7 @@ def build_encoder(
         pooled_blocks: last blocks of an EfficientNet whose pooled outputs stand beside its features.
         second_look: share of an image's own statistics in the last norm of an EfficientNet-Lite that looks twice; 0
             is one look.
+        colours: whether the colours of an image stand beside its features.
         frozen: it will not be trained, and its weights come from a file: it needs no way to draw new ones.
     """
     lite = lite_size(name) if frozen and not pretrained and len(input_shape) == 3 else None
@@ -85,6 +88,12 @@ def build_encoder(
         load_encoder(encoder.module, file)
         if (own := stored_statistics(file, channels=input_shape[0])) is not None:
             encoder = replace(encoder, mean=own[0], std=own[1])
+    seen = _looks(encoder, name, pooled_blocks=pooled_blocks, second_look=second_look)
+    return _with_colours(seen, channels=input_shape[0]) if colours else seen
+
+
+def _looks(encoder: Encoder, name: str, *, pooled_blocks: int, second_look: float) -> Encoder:
+    """The encoder with pooled blocks, or two looks, or as it is."""
     if not pooled_blocks and not second_look:
         return encoder
     wide: PooledBlocks | TwoLooks
@@ -98,6 +107,17 @@ def build_encoder(
             f"file, and the encoder is {name}; set network.second_look=0, or leave --encoder out"
         )
     return replace(encoder, module=wide, features=wide.num_features, parts=wide.parts)
+
+
+def _with_colours(encoder: Encoder, *, channels: int) -> Encoder:
+    if channels != CHANNELS or encoder.mean is None or encoder.std is None:
+        what = f"these have {channels} channels" if channels != CHANNELS else "this encoder's weights are random"
+        raise ConfigError(
+            f"network.colours=true is for images in colour and an encoder with weights, but {what}; leave it out"
+        )
+    parts = encoder.parts or (Part(encoder.features),)
+    wide = WithColours(encoder.module, parts, mean=encoder.mean, std=encoder.std)
+    return replace(encoder, module=wide, features=width(wide.parts), parts=wide.parts)
 
 
 def _build(name: str, input_shape: tuple[int, ...], pretrained: bool, norm_momentum: float) -> Encoder:

@@ -26,6 +26,7 @@ class Packaged:
     """Images are resized to this many pixels: measured, larger ones cost more than they bring."""
     pooled_blocks: int = 4
     second_look: float = 0.6
+    colours: bool = True
 
     def file(self) -> Path | None:
         """Its weights; None where the package is not installed. Runs none of the package's code."""

@@ -90,7 +90,12 @@ def _rebuild(config: ResolvedConfig, facts: dict[str, Any], tensors: dict[str, T
         raise ValueError(f"class names {names[:5]}")
     own, frozen = config.network, config.network.frozen
     encoder = build_encoder(
-        own.encoder, input_shape=shape, pooled_blocks=own.pooled_blocks, second_look=own.second_look, frozen=frozen
+        own.encoder,
+        input_shape=shape,
+        pooled_blocks=own.pooled_blocks,
+        second_look=own.second_look,
+        colours=own.colours,
+        frozen=frozen,
     )
     if frozen:
         tensors = with_space_names(tensors)

@@ -128,7 +128,7 @@ def _with_digest(config: RunConfig) -> RunConfig:
     return config.model_copy(update={"network": network.model_copy(update={"weights_sha256": digest})})
 
 
-def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int) -> None:
+def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int, shape: tuple[int, ...]) -> None:
     """Views and heads on a frozen encoder. Called before the choices for images, and so the ones that count."""
     few = unlabelled <= _MANY_VIEWS
     count, frozen = f"{unlabelled} unlabelled images", "frozen encoder"
@@ -137,6 +137,9 @@ def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int) 
     choose("network", "pooled_blocks", known.pooled_blocks if known else 0, frozen)
     # timm's own networks look once: they have no way to look twice.
     choose("network", "second_look", known.second_look if known and not config.network.pretrained else 0.0, frozen)
+    in_colour = len(shape) == 3 and shape[0] == packaged.CHANNELS
+    wanted = known is not None and known.colours and not config.network.pretrained
+    choose("network", "colours", wanted and in_colour, frozen)
     choose("network", "space", "roots", frozen)
     onnx = onnx_forward.available() and device_of(config) == "cpu"
     reason = "installed, and faster on a CPU" if onnx else "onnxruntime is for CPUs, where it is installed"
@@ -273,7 +276,7 @@ def resolve_auto(
     kind = "embeddings" if embeddings else f"{side}-pixel images"
     if config.network.frozen:
         config = config if embeddings else _with_packaged_weights(config, reasons, channels=shape[0])
-        _choose_for_features(choose, config, unlabelled=unlabelled)
+        _choose_for_features(choose, config, unlabelled=unlabelled, shape=shape)
     config = _with_digest(config)
     if embeddings:
         choose("network", "encoder", "mlp-512" if shape[0] >= _WIDE else "mlp-128", f"{kind} of {shape[0]}")

@@ -5,7 +5,13 @@ from typing import Any
 
 _ADDED: dict[str, dict[str, Any]] = {
     "data": {"fit": "crop"},
-    "network": {"pooled_blocks": 0, "second_look": 0.0, "space": "standard", "feature_engine": "torch"},
+    "network": {
+        "pooled_blocks": 0,
+        "second_look": 0.0,
+        "colours": False,
+        "space": "standard",
+        "feature_engine": "torch",
+    },
     "views": {"cached_mirror": False},
 }
 """Settings that were added later, with the value that stands for what was done before."""
