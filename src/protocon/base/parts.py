@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["own", "block", "colours"]
-_LENGTHS: dict[Kind, float] = {"own": 1.0, "block": 0.4, "colours": 0.7}
+_LENGTHS: dict[Kind, float] = {"own": 1.0, "block": 0.4, "colours": 0.85}
 """Length of a part in a point among which distances are measured."""
 
 

@@ -1,8 +1,9 @@
 """How frequent the classes are, from what a model says of all images.
 
 Where classes are equally frequent, chance makes the mean opinion look otherwise. So the odds against uniform
-frequencies are taken to a power between 0 and 1, which is small where they are small: the estimate lies between uniform
-frequencies and the mean opinion.
+frequencies are taken to a power which is small where they are small: the estimate lies between uniform frequencies and
+the mean opinion. Where the odds are clear it goes a little beyond them: images that are taken for another class make
+frequencies look more even than they are.
 """
 
 import math
@@ -11,12 +12,14 @@ import numpy as np
 
 _CLEAR = 0.15
 """Distance (total variation) from uniform frequencies at which half of the odds' logarithms are believed."""
-_WIDTH = 0.05
+_WIDTH = 0.03
+_BEYOND = 1.1
+"""The power where odds are clear."""
 _TINY = 1e-6
 
 
 def believed_frequencies(mean: np.ndarray) -> np.ndarray:
-    """Class frequencies (C,): each class's odds against uniform to the power σ((d − 0.15) / 0.05).
+    """Class frequencies (C,): each class's odds against uniform to the power 1.1 · σ((d − 0.15) / 0.03).
 
     d is the distance of the mean opinion from uniform frequencies.
 
@@ -25,6 +28,6 @@ def believed_frequencies(mean: np.ndarray) -> np.ndarray:
     """
     classes = len(mean)
     distance = 0.5 * float(np.abs(mean - 1.0 / classes).sum())
-    power = 1.0 / (1.0 + math.exp((_CLEAR - distance) / _WIDTH))
+    power = _BEYOND / (1.0 + math.exp((_CLEAR - distance) / _WIDTH))
     odds = np.maximum(mean.astype(np.float64) * classes, _TINY) ** power
     return np.asarray(odds / odds.sum())

@@ -11,6 +11,7 @@ import numpy as np
 
 from protocon.base.blas_thread import on_one_blas_thread, one_blas_thread
 from protocon.base.parts import Part, Parts, columns
+from protocon.core.colours_count import column_weights
 
 _TINY = 1e-12
 _LEAST_SPREAD = 1e-6
@@ -108,7 +109,8 @@ def feature_space(features: np.ndarray, dimensions: int, parts: Parts | None = N
     scaling = _scaling(np.asarray(features[chosen], dtype=np.float32), parts)
     rows = scaling(features[chosen])
     mean = rows.mean(axis=0, dtype=np.float64)
-    centred = rows - mean.astype(np.float32)
+    weights = column_weights(rows, scaling.parts)
+    centred = (rows - mean.astype(np.float32)) * weights
     count, width = centred.shape
     kept = max(1, min(dimensions, count - 1, width))
     from scipy.linalg import eigh  # imported here: it takes a tenth of a second, and few runs need it
@@ -125,4 +127,5 @@ def feature_space(features: np.ndarray, dimensions: int, parts: Parts | None = N
     largest = np.abs(vectors).argmax(axis=0)
     vectors = vectors * np.where(vectors[largest, np.arange(kept)] < 0, -1.0, 1.0)
     scale = np.sqrt(max(float(values.mean()), _TINY))
-    return FeatureSpace(scaling, mean.astype(np.float32), (vectors / scale).astype(np.float32))
+    matrix = weights[:, None] * vectors / scale
+    return FeatureSpace(scaling, mean.astype(np.float32), matrix.astype(np.float32))

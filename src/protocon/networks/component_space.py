@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from protocon.base.blas_thread import one_blas_thread
 from protocon.base.parts import Parts, columns, width
+from protocon.core.colours_count import column_weights
 
 Kind = Literal["roots", "standard"]
 FITTED_TOGETHER = 4096
@@ -48,7 +49,7 @@ class RootSpace(nn.Module):
     """Features (n, D) → components (n, k) with mean variance 1.
 
     Each part is signed roots at unit length, centred; those whose channels differ in scale are standardised first
-    instead. Then it gets the length that it has in a point.
+    instead. Then it gets the length that it has in a point, and colours the weight that the images give them.
 
     Args:
         parts: what features consist of.
@@ -108,11 +109,13 @@ class RootSpace(nn.Module):
                 self.shift[place] = mean(partial(_directed, place=place)).float()
         self.mean.copy_(mean(self._normalised))
         some = torch.linspace(0, len(clean) - 1, min(len(clean), DIRECTIONS_FROM), dtype=torch.float64).long()
-        centred = self._normalised(clean[some].float()).double() - self.mean.double()
+        rows = self._normalised(clean[some].float())
+        weights = torch.from_numpy(column_weights(rows.numpy(), self.parts)).double()
+        centred = (rows.double() - self.mean.double()) * weights
         values, vectors = _directions(centred, self.matrix.shape[1])
         largest = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
         spread = values.mean().clamp(min=1e-12).sqrt()
-        self.matrix.copy_(vectors * largest.sign() / spread)
+        self.matrix.copy_(weights[:, None] * vectors * largest.sign() / spread)
 
 
 def _directions(centred: Tensor, count: int) -> tuple[Tensor, Tensor]:
