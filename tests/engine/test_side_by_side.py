@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 import torch
 
+from protocon.engine.labelling import side_by_side
 from protocon.engine.labelling.cross_check import held_out_splits
 from protocon.engine.labelling.side_by_side import SideBySide, can_stack
 from protocon.engine.loop.display import Display
 from protocon.engine.loop.trainer import build_trainer, predict, train_in_memory
 from protocon.engine.setup.fabric import build_fabric
 from protocon.engine.setup.session import Session, build, prepare, settle
+from protocon.engine.setup.whole_set import whole_set
+from protocon.methods.protocon_frozen import ProtoConFrozen
 from protocon.settings.config import build_config
 from tests.engine.runs import quiet
 from tests.features.tiny import NAME, SIDE, save_weights, striped_images
@@ -41,6 +44,8 @@ def without(session: Session, number: int) -> Session:
 
 
 def trained(sessions: list[Session]) -> list[torch.nn.Module]:
+    for session in sessions:
+        session.method.prepare(whole_set(session))
     runs = SideBySide(sessions, CPU)
     for epoch in range(runs.epochs):
         runs.train_epoch(epoch)
@@ -73,6 +78,21 @@ def test_many_runs_say_what_each_says_alone(tmp_path: Path) -> None:
             for one in (network, alone)
         )
         assert (together - apart).abs().max() < 1e-4
+
+
+def test_held_out_runs_tell_each_other_how_far_to_trust_and_agree_otherwise(tmp_path: Path) -> None:
+    session = session_for(tmp_path)
+    groups = range(len(held_out_splits(session)))
+    together, apart = ([without(session, number) for number in groups] for _ in range(2))
+    side_by_side.prepare(together, CPU)
+    for one in apart:
+        one.method.prepare(whole_set(one))
+    for one, other in zip(together, apart, strict=True):
+        mine, lone = one.method, other.method
+        assert isinstance(mine, ProtoConFrozen)
+        assert isinstance(lone, ProtoConFrozen)
+        torch.testing.assert_close(mine.prototype, lone.prototype)  # no part of what held-out labels decide
+        assert (mine.neighbourhood.argmax(-1) == lone.neighbourhood.argmax(-1)).float().mean() > 0.9
 
 
 @pytest.mark.parametrize("method", ["protocon", "fixmatch"])

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from protocon.methods import METHODS, Problem, Samples
+from protocon.core.label_trust import fitted_temperature
+from protocon.methods import METHODS, Problem, Samples, neighbourhood
 from protocon.methods.needs import Facts
-from protocon.methods.neighbourhood import NeighbourhoodSettings, find_neighbourhood
+from protocon.methods.neighbourhood import NeighbourhoodSettings, find_neighbourhood, find_neighbourhoods
 from protocon.methods.protocon_frozen import ProtoConFrozen, ProtoConFrozenConfig
 from protocon.types import Batch, Outputs, Progress
 from tests.picking.blobs import blobs
@@ -134,3 +135,66 @@ def test_heads_learn_the_soft_labels_and_the_final_label_mixes_both_opinions() -
 def test_it_asks_for_all_features() -> None:
     assert METHODS["protocon-frozen"].uses_samples
     assert not METHODS["protocon"].uses_samples
+
+
+def left_out(labelled: np.ndarray, runs: int) -> list[np.ndarray]:
+    return [labelled[np.arange(len(labelled)) % runs != run] for run in range(runs)]
+
+
+def test_runs_without_some_labels_tell_the_others_how_good_they_are() -> None:
+    """By a plain reference: each label predicted by the one run that lacks it, share and temperature from these."""
+    rows, groups = blobs((60, 60, 60), spread=1.4)
+    labelled = np.concatenate([np.flatnonzero(groups == group)[:6] for group in range(3)])
+    order = labelled.reshape(3, 6).T.ravel()
+    kept = left_out(order, 6)
+    settings = NeighbourhoodSettings(held_out_groups=0)
+    runs = [samples(rows, groups, np.sort(own)) for own in kept]
+    alone = [find_neighbourhood(run, classes=3, settings=settings) for run in runs]
+    found = find_neighbourhoods(runs, classes=3, settings=settings)
+    for number, (own, one) in enumerate(zip(kept, found, strict=True)):
+        known, said = [], []
+        for other, missing in enumerate(np.setdiff1d(order, some) for some in kept):
+            if other != number:
+                known.append(groups[missing])
+                said.append(alone[other].probs[missing])
+        assert np.isin(np.concatenate(known), groups[own]).all()
+        # With so few mistakes the linear classifier keeps its smallest share, as it has without held-out labels.
+        assert one.linear_share == pytest.approx(0.1)
+        np.testing.assert_allclose(one.probs, alone[number].probs, atol=1e-5)
+        temperature = fitted_temperature(np.concatenate(said), np.concatenate(known))
+        assert one.temperature == pytest.approx(temperature, rel=1e-6)
+
+
+def test_no_run_learns_how_well_its_own_missing_labels_are_predicted() -> None:
+    """Whatever the labels that a run leaves out say to the others about it, its own two numbers stay."""
+    rows, groups = blobs((60, 60, 60), spread=1.4)
+    labelled = np.concatenate([np.flatnonzero(groups == group)[:6] for group in range(3)])
+    order = labelled.reshape(3, 6).T.ravel()
+    kept = left_out(order, 6)
+    settings = NeighbourhoodSettings()
+    missing = np.setdiff1d(order, kept[0])
+    asked: list[np.ndarray] = []
+
+    def watched(probs: np.ndarray, known: np.ndarray) -> float:
+        asked.append(known)
+        return fitted_temperature(probs, known)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbourhood, "fitted_temperature", watched)
+        found = find_neighbourhoods([samples(rows, groups, np.sort(own)) for own in kept], classes=3, settings=settings)
+    assert len(found) == len(asked) == 6
+    assert [len(known) for known in asked] == [len(order) - len(missing)] * 6
+
+
+def test_of_few_runs_each_holds_out_its_own_labels() -> None:
+    rows, groups = blobs((60, 60, 60), spread=1.4)
+    labelled = np.concatenate([np.flatnonzero(groups == group)[:6] for group in range(3)])
+    config = ProtoConFrozenConfig().settled(Facts(len(groups), 3), {})
+    runs = [samples(rows, groups, np.sort(own)) for own in left_out(labelled, 2)]
+    methods = [ProtoConFrozen(config, problem(groups, run.labelled.numpy())) for run in runs]
+    ProtoConFrozen.prepare_together(methods, runs)
+    for method, run in zip(methods, runs, strict=True):
+        lone = ProtoConFrozen(config, problem(groups, run.labelled.numpy()))
+        lone.prepare(run)
+        assert torch.equal(method.neighbourhood, lone.neighbourhood)
+        assert torch.equal(method.temperature, lone.temperature)

@@ -12,6 +12,7 @@ import numpy as np
 from protocon.base.blas_thread import on_one_blas_thread, one_blas_thread
 from protocon.base.parts import Part, Parts, columns
 from protocon.core.colours_count import column_weights
+from protocon.core.eigenvectors import largest_eigenvectors
 
 _TINY = 1e-12
 _LEAST_SPREAD = 1e-6
@@ -113,14 +114,12 @@ def feature_space(features: np.ndarray, dimensions: int, parts: Parts | None = N
     centred = (rows - mean.astype(np.float32)) * weights
     count, width = centred.shape
     kept = max(1, min(dimensions, count - 1, width))
-    from scipy.linalg import eigh  # imported here: it takes a tenth of a second, and few runs need it
-
     # Of fewer rows than features, from the rows' products with each other: fewer numbers, the same answer.
     few = count < width
     with one_blas_thread():
         products = (centred @ centred.T if few else centred.T @ centred).astype(np.float64) / count
-        values, vectors = eigh(products, subset_by_index=(len(products) - kept, len(products) - 1))
-        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+        values, vectors = largest_eigenvectors(products, kept)
+        values = np.maximum(values, 0.0)
         if few:  # a direction in which nothing varies is 0
             varies = values > _VARIES * max(float(values[0]), _TINY)
             vectors = np.where(varies, centred.T @ vectors / np.sqrt(np.where(varies, count * values, 1.0)), 0.0)

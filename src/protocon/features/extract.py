@@ -248,7 +248,8 @@ class _Lanes(AbstractContextManager["_Lanes"]):
         pixels, keys = chunk.pixels[part].to(device), chunk.keys[part]
         columns = []
         for column, view in enumerate(self._views):
-            drawn = fold(keys, column).to(device)
+            # Views that are fixed take keys and ignore them.
+            drawn = keys if getattr(view, "fixed", False) else fold(keys, column).to(device)
             found = known.get(column)
             if found is None or not found.known[part].any():
                 columns.append(forward(view(pixels, drawn)).cpu().numpy())

@@ -1,6 +1,6 @@
 """What a method is: losses from a batch, and buffers that change only in `commit` and `end_epoch`."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -145,6 +145,17 @@ class Method(nn.Module):
 
     def prepare(self, samples: Samples) -> None:
         """Look at all features before training, where `wants_samples` says so; the same samples give the same state."""
+
+    @classmethod
+    def prepare_together(cls, methods: Sequence["Method"], runs: Sequence[Samples]) -> None:
+        """Prepare runs that each leave out some of the same labels; a method may let them learn from each other.
+
+        Args:
+            methods: of this class, one for each run.
+            runs: features of the whole training set with each run's own labels.
+        """
+        for method, samples in zip(methods, runs, strict=True):
+            method.prepare(samples)
 
     def estimated_prior(self) -> Tensor | None:
         """Class frequencies (C,) that `prepare` estimated from all features; None where it did not."""

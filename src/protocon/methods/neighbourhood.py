@@ -6,6 +6,7 @@ The mean of what they agree on estimates how frequent the classes are. Labels th
 agreement knows more than the linear classifier alone, and how sure it may be.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -90,7 +91,34 @@ def find_neighbourhood(
         prior: class frequencies (C,) to take into account; None for none.
     """
     with one_blas_thread():
-        return _solve(samples, classes, settings, np.full(classes, 1.0 / classes) if prior is None else prior)
+        images = _Images(samples, classes, settings, np.full(classes, 1.0 / classes) if prior is None else prior)
+        labels = _labels(samples)
+        anchor, mixture = images.agree(labels)
+        return images.mixed(labels, anchor, mixture, images.held_out(labels))
+
+
+def find_neighbourhoods(
+    runs: Sequence[Samples], *, classes: int, settings: NeighbourhoodSettings, prior: np.ndarray | None = None
+) -> list[Neighbourhood]:
+    """The fixed points of runs that each leave out some of the same labels.
+
+    What one run says of the labels that it leaves out is what tells the others whom to trust and how sure to be: no run
+    learns how well its own are predicted, and none need hold out labels once more.
+
+    Args:
+        runs: features of the whole training set, the same for all of them, with each run's own labels.
+        classes: C.
+        settings: how much each of the three counts.
+        prior: class frequencies (C,) to take into account; None for none.
+    """
+    with one_blas_thread():
+        images = _Images(runs[0], classes, settings, np.full(classes, 1.0 / classes) if prior is None else prior)
+        labels = [_labels(run) for run in runs]
+        found = [images.agree(own) for own in labels]
+        return [
+            images.mixed(own, anchor, mixture, _left_out_elsewhere(own, labels, found, classes))
+            for own, (anchor, mixture) in zip(labels, found, strict=True)
+        ]
 
 
 class _Images:
@@ -151,10 +179,46 @@ class _Images:
                 known.append(labels[rows])
                 linear.append(np.exp(anchor[rows]))
                 agreed.append(mixture.probs[rows])
-        if not known:
-            nothing = np.zeros((0, self.classes), dtype=np.float32)
-            return HeldOut(np.zeros(0, dtype=np.int64), nothing, nothing)
-        return HeldOut(np.concatenate(known), np.concatenate(linear), np.concatenate(agreed))
+        return _held_out(known, linear, agreed, self.classes)
+
+    def mixed(self, labels: np.ndarray, anchor: np.ndarray, mixture: Mixture, held_out: HeldOut) -> Neighbourhood:
+        """The linear classifier's opinion and the fixed point, mixed as labels that were held out have it."""
+        settings = self.settings
+        share = linear_share(held_out, settings.linear_share)
+        temperature = fitted_temperature(mix(held_out.linear, held_out.agreed, share), held_out.known)
+        probs = mix(np.exp(anchor), mixture.probs, share)
+        prototype = softmax(settings.sharpness * mixture.log_likelihood(self.points))
+        return Neighbourhood(probs, prototype, _frequencies(probs, labels, self.classes), share, temperature)
+
+
+def _labels(samples: Samples) -> np.ndarray:
+    """Labels of all images (N + M,); −1 = unknown."""
+    labels = np.full(len(samples.views), -1)
+    labels[samples.labelled.cpu().numpy()] = samples.targets.cpu().numpy()
+    return labels
+
+
+def _held_out(known: list[np.ndarray], linear: list[np.ndarray], agreed: list[np.ndarray], classes: int) -> HeldOut:
+    if not known:
+        nothing = np.zeros((0, classes), dtype=np.float32)
+        return HeldOut(np.zeros(0, dtype=np.int64), nothing, nothing)
+    return HeldOut(np.concatenate(known), np.concatenate(linear), np.concatenate(agreed))
+
+
+def _left_out_elsewhere(
+    own: np.ndarray, labels: list[np.ndarray], found: list[tuple[np.ndarray, Mixture]], classes: int
+) -> HeldOut:
+    """What the other runs say of a run's labels, each by the first of those that lack it."""
+    known, linear, agreed = [], [], []
+    missing = own >= 0
+    for other, (anchor, mixture) in zip(labels, found, strict=True):
+        rows = np.flatnonzero(missing & (other < 0))
+        if len(rows):
+            missing[rows] = False
+            known.append(own[rows])
+            linear.append(np.exp(anchor[rows]))
+            agreed.append(mixture.probs[rows])
+    return _held_out(known, linear, agreed, classes)
 
 
 def _groups(labels: np.ndarray, count: int) -> np.ndarray:
@@ -165,19 +229,6 @@ def _groups(labels: np.ndarray, count: int) -> np.ndarray:
         if len(members) > 1:
             groups[members] = (np.arange(len(members)) + label) % count
     return groups
-
-
-def _solve(samples: Samples, classes: int, settings: NeighbourhoodSettings, given: np.ndarray) -> Neighbourhood:
-    images = _Images(samples, classes, settings, given)
-    labels = np.full(len(images.rows), -1)
-    labels[samples.labelled.cpu().numpy()] = samples.targets.cpu().numpy()
-    anchor, mixture = images.agree(labels)
-    held_out = images.held_out(labels)
-    share = linear_share(held_out, settings.linear_share)
-    temperature = fitted_temperature(mix(held_out.linear, held_out.agreed, share), held_out.known)
-    mixed = mix(np.exp(anchor), mixture.probs, share)
-    prototype = softmax(settings.sharpness * mixture.log_likelihood(images.points))
-    return Neighbourhood(mixed, prototype, _frequencies(mixed, labels, classes), share, temperature)
 
 
 def _linear_opinion(

@@ -6,6 +6,7 @@ graph of nearest neighbours and a linear classifier of the labels, found in seco
 other views of the images, as Eq. 9 to 11 do with ProtoCon's.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from protocon.core.losses import supervised_loss, unlabelled_loss
 from protocon.core.refine import refine
 from protocon.methods.base import Forward, Method, MethodConfig, Problem, Samples
 from protocon.methods.needs import Facts, FixedTargets
-from protocon.methods.neighbourhood import NeighbourhoodSettings, find_neighbourhood
+from protocon.methods.neighbourhood import Neighbourhood, NeighbourhoodSettings, find_neighbourhood, find_neighbourhoods
 from protocon.methods.prior import ClassPrior, resolve_prior
 from protocon.types import Batch, Progress, Step
 
@@ -77,19 +78,38 @@ class ProtoConFrozen(Method):
         Args:
             samples: features of the whole training set.
         """
-        config = self.config
-        given = None if config.class_prior == "estimated" else resolve_prior(config.class_prior, self.problem)
-        found = find_neighbourhood(
-            samples,
-            classes=self.problem.classes,
-            settings=config,
-            prior=None if given is None else given.numpy().astype(np.float64),
-        )
-        chosen = samples.unlabelled.cpu().numpy()
+        given = self._given()
+        solved = find_neighbourhood(samples, classes=self.problem.classes, settings=self.config, prior=given)
+        self._take(solved, samples)
+
+    @classmethod
+    def prepare_together(cls, methods: Sequence[Method], runs: Sequence[Samples]) -> None:
+        """The fixed points of held-out runs, each of which tells the others what it says of the labels it lacks.
+
+        Of fewer runs than a run by itself holds labels out in, each holds out its own: too many labels are missing
+        from each of them to say how good the others are.
+        """
+        own = [method for method in methods if isinstance(method, cls)]
+        config = own[0].config
+        # Frequencies of the labels are not the same for all runs.
+        if not 0 < config.held_out_groups <= len(runs) or config.class_prior == "labels":
+            super().prepare_together(methods, runs)
+            return
+        found = find_neighbourhoods(runs, classes=own[0].problem.classes, settings=config, prior=own[0]._given())
+        for method, solved, samples in zip(own, found, runs, strict=True):
+            method._take(solved, samples)
+
+    def _given(self) -> np.ndarray | None:
+        """Class frequencies that the user gave."""
+        prior = None if self.config.class_prior == "estimated" else resolve_prior(self.config.class_prior, self.problem)
+        return None if prior is None else prior.numpy().astype(np.float64)
+
+    def _take(self, found: Neighbourhood, samples: Samples) -> None:
+        chosen, given = samples.unlabelled.cpu().numpy(), self._given()
         self.temperature.fill_(found.temperature)
         self.neighbourhood.copy_(torch.from_numpy(found.probs[chosen]))
         self.prototype.copy_(torch.from_numpy(found.prototype[chosen]))
-        self.prior.copy_(torch.from_numpy(found.prior) if given is None else given)
+        self.prior.copy_(torch.from_numpy(found.prior if given is None else given))
 
     def step(self, network: Forward, teacher: Forward, batch: Batch, progress: Progress) -> Step:  # noqa: ARG002
         """Labels train the labelled images, the neighbourhood's soft labels the strong views of the others."""

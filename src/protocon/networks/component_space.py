@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from protocon.base.blas_thread import one_blas_thread
 from protocon.base.parts import Parts, columns, width
 from protocon.core.colours_count import column_weights
+from protocon.core.eigenvectors import largest_eigenvectors
 
 Kind = Literal["roots", "standard"]
 FITTED_TOGETHER = 4096
@@ -107,9 +107,10 @@ class RootSpace(nn.Module):
                 self.shift[place], self.scale[place] = centre[place].float(), deviation[place].float()
             else:
                 self.shift[place] = mean(partial(_directed, place=place)).float()
-        self.mean.copy_(mean(self._normalised))
         some = torch.linspace(0, len(clean) - 1, min(len(clean), DIRECTIONS_FROM), dtype=torch.float64).long()
         rows = self._normalised(clean[some].float())
+        # Of few images all are there already.
+        self.mean.copy_(rows.double().mean(0) if len(rows) == len(clean) else mean(self._normalised))
         weights = torch.from_numpy(column_weights(rows.numpy(), self.parts)).double()
         centred = (rows.double() - self.mean.double()) * weights
         values, vectors = _directions(centred, self.matrix.shape[1])
@@ -139,16 +140,9 @@ def _directions(centred: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _largest(symmetric: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The largest eigenvalues and their vectors, largest first: the others would take most of the time.
-
-    On one thread: sums on several come in another order, and the last bits would depend on the machine.
-    """
-    from scipy.linalg import eigh  # imported here: it takes a tenth of a second, and few runs need it
-
-    size = len(symmetric)
-    with one_blas_thread():
-        values, vectors = eigh(symmetric.numpy(), subset_by_index=(size - count, size - 1))
-    return torch.from_numpy(values[::-1].copy()), torch.from_numpy(vectors[:, ::-1].copy())
+    """The largest eigenvalues and their vectors, largest first."""
+    values, vectors = largest_eigenvectors(symmetric.numpy(), count)
+    return torch.from_numpy(values), torch.from_numpy(vectors)
 
 
 def _directed(rows: Tensor, place: slice) -> Tensor:

@@ -146,6 +146,7 @@ def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int, 
     choose("network", "feature_engine", onnx_forward.ENGINE if onnx else "torch", reason)
     solves = METHODS[config.method_name].uses_samples
     if solves:
+        choose("network", "hidden", 128, f"{frozen}: wider ones learn the soft labels no better")
         choose("network", "components", min(_MAX_COMPONENTS, max(1, unlabelled - 1)), count)
         choose("views", "cached_mirror", True, f"{frozen}; the mean of both is judged")
         choose("views", "cached_weak", 0, "the features themselves are perturbed")

@@ -88,21 +88,31 @@ class _Lists:
         return self.images.gather(1, places), self.targets[torch.arange(len(places))[:, None], places]
 
 
+def prepare(sessions: Sequence[Session], device: torch.device) -> None:
+    """Make the methods ready: what they find before the first step, all at once.
+
+    Args:
+        sessions: with the same settings and features, each without some of the same labels.
+        device: to compute on.
+    """
+    for session in sessions:
+        session.method.to(device)
+    if sessions[0].method.wants_samples():
+        runs = [whole_set(session) for session in sessions]
+        type(sessions[0].method).prepare_together([session.method for session in sessions], runs)
+
+
 class SideBySide:
     """Runs before, during and after their training. Every process that trains them computes the same.
 
     Args:
-        sessions: before their first step, with the same settings and features; `can_stack`. All need as many steps.
+        sessions: after `prepare`, before their first step; `can_stack`. All need as many steps.
         device: to compute on.
     """
 
     def __init__(self, sessions: Sequence[Session], device: torch.device) -> None:
         first = sessions[0]
         self._sessions, self._device, self._optim = sessions, device, first.config.optim
-        for session in sessions:
-            session.method.to(device)
-            if session.method.wants_samples():
-                session.method.prepare(whole_set(session))
         self._samples = first.samples.read(np.arange(len(first.samples))).to(device)
         if self._samples.numel() <= _MAX_SPREAD:
             self._samples = self._samples.float()
