@@ -185,7 +185,7 @@ def test_auto_fills_every_setting_with_a_reason() -> None:
     assert left == {"run.accelerator", "data.storage", "data.bad_files"}  # whoever reads files or starts a run decides
     unused = {"views.cached_weak", "views.cached_strong", "views.cached_mirror", "network.hidden"}
     unused |= {f"network.{name}" for name in ("components", "space", "feature_engine", "pooled_blocks")}
-    unused |= {"network.second_look", "network.colours"}
+    unused |= {"network.second_look", "network.colour_shares"}
     asked = {key for key, value in flat_settings(build_config()).items() if value == "auto"}
     assert asked - left - unused - {"method.class_prior"} == asked & resolved.reasons.keys()
     assert resolved.config.views.flip is False

@@ -96,5 +96,5 @@ def test_an_encoder_with_one_look_can_have_them_too() -> None:
 
 @pytest.mark.parametrize(("name", "channels", "why"), [("tf_efficientnet_lite0", 1, "1 channels"), ("wrn-10-1", 3, "")])
 def test_grey_images_and_random_weights_are_refused(name: str, channels: int, why: str) -> None:
-    with pytest.raises(ConfigError, match=rf"network.colours=true is for images in colour .*{why}"):
+    with pytest.raises(ConfigError, match=rf"network.colour_shares=true is for images in colour .*{why}"):
         build_encoder(name, input_shape=(channels, 32, 32), colours=True, frozen=True)

@@ -113,7 +113,7 @@ def _with_colours(encoder: Encoder, *, channels: int) -> Encoder:
     if channels != CHANNELS or encoder.mean is None or encoder.std is None:
         what = f"these have {channels} channels" if channels != CHANNELS else "this encoder's weights are random"
         raise ConfigError(
-            f"network.colours=true is for images in colour and an encoder with weights, but {what}; leave it out"
+            f"network.colour_shares=true is for images in colour and an encoder with weights, but {what}; leave it out"
         )
     parts = encoder.parts or (Part(encoder.features),)
     wide = WithColours(encoder.module, parts, mean=encoder.mean, std=encoder.std)

@@ -94,7 +94,7 @@ def _rebuild(config: ResolvedConfig, facts: dict[str, Any], tensors: dict[str, T
         input_shape=shape,
         pooled_blocks=own.pooled_blocks,
         second_look=own.second_look,
-        colours=own.colours,
+        colours=own.colour_shares,
         frozen=frozen,
     )
     if frozen:

@@ -139,7 +139,7 @@ def _choose_for_features(choose: Choose, config: RunConfig, *, unlabelled: int, 
     choose("network", "second_look", known.second_look if known and not config.network.pretrained else 0.0, frozen)
     in_colour = len(shape) == 3 and shape[0] == packaged.CHANNELS
     wanted = known is not None and known.colours and not config.network.pretrained
-    choose("network", "colours", wanted and in_colour, frozen)
+    choose("network", "colour_shares", wanted and in_colour, frozen)
     choose("network", "space", "roots", frozen)
     onnx = onnx_forward.available() and device_of(config) == "cpu"
     reason = "installed, and faster on a CPU" if onnx else "onnxruntime is for CPUs, where it is installed"
@@ -303,7 +303,8 @@ def resolve_auto(
     reason = "a run is cheap" if tried else "only on a frozen encoder with labels of one's own"
     choose("run", "cross_check", groups, f"groups of labels, each held out of one more run and predicted; {reason}")
     steps = epochs * per_epoch
-    # Soft labels that do not change are learnt at twice the rate.
-    short = steps < _SHORT_RUN and (METHODS[config.method_name].uses_samples or not config.network.frozen)
-    choose("optim", "lr", 0.06 if short else 0.03, f"{steps} steps")
+    # Soft labels that do not change are learnt at a higher rate, by the narrower heads of a frozen encoder most of all.
+    solves = METHODS[config.method_name].uses_samples
+    short = steps < _SHORT_RUN and (solves or not frozen)
+    choose("optim", "lr", 0.03 if not short else 0.12 if frozen else 0.06, f"{steps} steps")
     return Resolved(resolved_config(config), reasons, epochs, per_epoch)

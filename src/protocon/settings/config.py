@@ -134,7 +134,7 @@ class NetworkConfig(_Section):
     second_look: Annotated[float, Field(ge=0, le=1)] | Auto = "auto"
     """Frozen EfficientNet-Lite: look at every image a second time, with norms that take the image's own statistics in
     part, up to this share in the last block; 0 is one look. auto is 0.6 with the installed weights, else 0."""
-    colours: bool | Auto = "auto"
+    colour_shares: bool | Auto = "auto"
     """Frozen encoder: put beside its features which colours an image has, and where. They overlook colour, and classes
     of one's own often differ in it; auto is true with the installed weights and images in colour, else false."""
     space: Literal["auto", "roots", "standard"] = "auto"

@@ -8,7 +8,7 @@ _ADDED: dict[str, dict[str, Any]] = {
     "network": {
         "pooled_blocks": 0,
         "second_look": 0.0,
-        "colours": False,
+        "colour_shares": False,
         "space": "standard",
         "feature_engine": "torch",
     },

@@ -24,7 +24,7 @@ _UNUSED: dict[str, dict[str, Any]] = {
     "network": {
         "pooled_blocks": 0,
         "second_look": 0.0,
-        "colours": False,
+        "colour_shares": False,
         "space": "roots",
         "feature_engine": "torch",
         "components": 256,
@@ -61,7 +61,7 @@ class ResolvedNetwork(NetworkConfig):
 
     pooled_blocks: Annotated[int, Field(ge=0)]
     second_look: Annotated[float, Field(ge=0, le=1)]
-    colours: bool
+    colour_shares: bool
     space: Literal["roots", "standard"]
     feature_engine: Literal["torch", "onnxruntime"]
     components: Annotated[int, Field(ge=1)]

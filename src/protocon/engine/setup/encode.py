@@ -197,7 +197,7 @@ def build_frozen(config: ResolvedConfig, bundle: DataBundle) -> FrozenEncoder:
         weights_sha256=network.weights_sha256,
         pooled_blocks=network.pooled_blocks,
         second_look=network.second_look,
-        colours=network.colours,
+        colours=network.colour_shares,
         frozen=True,
     )
     if encoder.mean and encoder.std:
@@ -205,7 +205,7 @@ def build_frozen(config: ResolvedConfig, bundle: DataBundle) -> FrozenEncoder:
     else:
         mean, std = input_statistics(bundle.train)
     looks_twice = f", second look {network.second_look:g}" if network.second_look else ""
-    colours = ", colours" if network.colours else ""
+    colours = ", colours" if network.colour_shares else ""
     return FrozenEncoder(
         network.encoder + looks_twice + colours,
         encoder.module,
