@@ -44,6 +44,7 @@ PARTS = {
     "lambda_u=0": "the neighbourhood's labels as targets: heads learn from the given labels only",
     "views.cached_mirror=false": "mirror image",
     "network.second_look=0": "second look of the encoder",
+    "network.colour_shares=false": "colours beside the encoder's features",
     "network.pooled_blocks=0": "pooled blocks of the encoder",
     "network.encoder=tf_efficientnet_lite0": "the larger encoder at 192 pixels: lite0 at its 128 instead",
 }
