@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from protocon.base.parts import Part, Parts
-from protocon.core.colours_count import ASKED, column_weights, likeness
+from protocon.core.colours_count import ASKED, column_weights, likeness, without_colours
 from protocon.core.feature_space import feature_space
 from protocon.core.neighbours import nearest, unit_rows
 from protocon.networks.component_space import RootSpace
+from protocon.picking.seen import Seen
 
 PARTS: Parts = (Part(20), Part(6, "block"), Part(9, "colours"))
 
@@ -92,3 +93,12 @@ def test_both_spaces_hear_of_it(shared: float) -> None:
     seen, changed = picks(rows), picks(other)
     assert np.array_equal(before, after) == np.array_equal(seen, changed) == (shared == 0.0)
     np.testing.assert_allclose(seen @ seen.T, before @ before.T, atol=2e-2)
+
+
+def test_where_images_are_picked_colours_do_not_count() -> None:
+    rows = folder(120, shared=1.0)
+    other = rows.copy()
+    other[:, 26:] = other[::-1, 26:]
+    np.testing.assert_array_equal(without_colours(PARTS), np.arange(35) < 26)
+    points, others = (Seen(some, PARTS).points for some in (rows, other))
+    np.testing.assert_array_equal(points, others)

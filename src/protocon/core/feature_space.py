@@ -11,7 +11,7 @@ import numpy as np
 
 from protocon.base.blas_thread import on_one_blas_thread, one_blas_thread
 from protocon.base.parts import Part, Parts, columns
-from protocon.core.colours_count import column_weights
+from protocon.core.colours_count import column_weights, without_colours
 from protocon.core.eigenvectors import largest_eigenvectors
 
 _TINY = 1e-12
@@ -94,7 +94,9 @@ def _scaling(rows: np.ndarray, parts: Parts | None) -> Scaling:
     return Scaling(consists, shift, scale)
 
 
-def feature_space(features: np.ndarray, dimensions: int, parts: Parts | None = None) -> FeatureSpace:
+def feature_space(
+    features: np.ndarray, dimensions: int, parts: Parts | None = None, *, colours: bool = True
+) -> FeatureSpace:
     """The directions in which root-normalised features vary most, all scaled alike.
 
     One scale for all components: their different spreads tell what matters, and whitening would hide it.
@@ -105,12 +107,13 @@ def feature_space(features: np.ndarray, dimensions: int, parts: Parts | None = N
         features: (N, D).
         dimensions: d; fewer where N − 1 or D is smaller, at least 1.
         parts: what features consist of; None: all are one part.
+        colours: count them as far as the images say; otherwise not at all.
     """
     chosen = np.unique(np.linspace(0, len(features) - 1, min(len(features), MOST)).astype(np.int64))
     scaling = _scaling(np.asarray(features[chosen], dtype=np.float32), parts)
     rows = scaling(features[chosen])
     mean = rows.mean(axis=0, dtype=np.float64)
-    weights = column_weights(rows, scaling.parts)
+    weights = column_weights(rows, scaling.parts) if colours else without_colours(scaling.parts)
     centred = (rows - mean.astype(np.float32)) * weights
     count, width = centred.shape
     kept = max(1, min(dimensions, count - 1, width))
