@@ -4,7 +4,8 @@
 
 prints one JSON object. A round is a whole run from an empty cache, held-out runs and report included, in a process of
 its own; before and after it the bare forward passes of its views, by the engine that the run uses, on images that are
-in memory. Figures are CPU seconds, since other things may run on the machine, and the ratio is within one round.
+in memory: on one thread, and in as many as the run uses, which share caches and take more CPU time for the same passes.
+Figures are CPU seconds, since other things may run on the machine, and ratios are within one round.
 Without `--photos` it draws random pictures: the cost is the same, the labels mean nothing. The step is timed on one
 thread, on features of the same photos.
 """
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +66,8 @@ def config_for(photos: Path, labels: Path, cache: Path) -> RunConfig:
     return build_config(settings={"data": data, "network": {"frozen": True}, "run": {"cache": cache}})
 
 
-def forward_seconds(settled: Settled) -> float:
-    """CPU seconds of the bare forward passes of all views of all images."""
+def forward_seconds(settled: Settled) -> np.ndarray:
+    """CPU seconds of the bare forward passes of all views of all images: on one thread, and in the run's threads."""
     images = settled.bundle.train
     pixels = images.read(np.arange(len(images)))
     encoder = build_frozen(settled.config, settled.bundle).to(torch.device("cpu"))
@@ -73,14 +75,16 @@ def forward_seconds(settled: Settled) -> float:
     views = image_views(settled.config, shape=images.shape)
     keys = torch.arange(len(images))
     way.forward(views[0](pixels[: way.batch], keys[: way.batch]))
-    total = 0.0
+    parts = [slice(start, start + way.batch) for start in range(0, len(images), way.batch)]
+    total = np.zeros(2)
     for view in views:
-        for start in range(0, len(images), way.batch):
-            part = slice(start, start + way.batch)
-            batch = view(pixels[part], keys[part])
-            began = time.process_time()
-            way.forward(batch)
-            total += time.process_time() - began
+        batches = [view(pixels[part], keys[part]) for part in parts]
+        for place, threads in enumerate((1, os.cpu_count() or 1)):
+            with ThreadPoolExecutor(threads) as pool:
+                began = time.process_time()
+                for _ in pool.map(way.forward, batches):
+                    pass
+                total[place] += time.process_time() - began
     return total
 
 
@@ -124,14 +128,21 @@ def measure(photos: Path, labels: Path, *, rounds: int, scratch: Path) -> dict[s
         cold.append(run_once(photos, labels, folder))
         warm.append(run_once(photos, labels, folder))
         bare.append((before + forward_seconds(settled)) / 2)
-        console.print(f"round {number + 1} of {rounds}: {cold[-1]['cpu']:.1f} against {bare[-1]:.1f} CPU s")
+        one, several = bare[-1]
+        console.print(
+            f"round {number + 1} of {rounds}: {cold[-1]['cpu']:.1f} against {one:.1f} and {several:.1f} CPU s"
+        )
     steps = list(step_milliseconds(config, 10))
     return {
         "images": len(settled.bundle.train),
-        "forward_cpu_s": round(statistics.median(bare), 2),
+        "forward_cpu_s": round(statistics.median(b[0] for b in bare), 2),
+        "forward_in_threads_cpu_s": round(statistics.median(b[1] for b in bare), 2),
         **{f"cold_{kind}": round(statistics.median(run[kind] for run in cold), 2) for kind in cold[0]},
         **{f"warm_{kind}": round(statistics.median(run[kind] for run in warm), 2) for kind in warm[0]},
-        "cold_over_forward": round(statistics.median(run["cpu"] / b for run, b in zip(cold, bare, strict=True)), 2),
+        **{
+            name: round(statistics.median(run["cpu"] / b[place] for run, b in zip(cold, bare, strict=True)), 2)
+            for place, name in enumerate(("cold_over_forward", "cold_over_forward_in_threads"))
+        },
         "step_ms": round(statistics.median(steps), 2),
         "steps": settled.resolved.total_epochs * settled.resolved.steps_per_epoch,
         "rounds": rounds,
