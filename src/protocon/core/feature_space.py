@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from protocon.base.blas_thread import on_one_blas_thread, one_blas_thread
+from protocon.base.colours_count import column_weights, without_colours
+from protocon.base.eigenvectors import largest_eigenvectors
 from protocon.base.parts import Part, Parts, columns
-from protocon.core.colours_count import column_weights, without_colours
-from protocon.core.eigenvectors import largest_eigenvectors
 
 _TINY = 1e-12
 _LEAST_SPREAD = 1e-6

@@ -54,8 +54,9 @@ class ColourShares(nn.Module):
         first = torch.tensor([low for _, low, _ in _SCALES], dtype=torch.float64)
         steps = (SHADES - 1) / torch.tensor([high - low for _, low, high in _SCALES], dtype=torch.float64)
         known, spread = torch.tensor(mean, dtype=torch.float64), torch.tensor(std, dtype=torch.float64)
-        self.register_buffer("mixing", (steps[:, None] * weights * spread).float()[:, :, None, None])
-        self.register_buffer("offset", (steps * (weights @ known - first)).float())
+        usual = torch.get_default_dtype()
+        self.register_buffer("mixing", (steps[:, None] * weights * spread)[:, :, None, None].to(usual))
+        self.register_buffer("offset", (steps * (weights @ known - first)).to(usual))
 
     def forward(self, x: Tensor) -> Tensor:
         """Shares that sum to 1 for each scale and region."""

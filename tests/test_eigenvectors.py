@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from protocon.core import eigenvectors
-from protocon.core.eigenvectors import largest_eigenvectors
+from protocon.base import eigenvectors
+from protocon.base.eigenvectors import largest_eigenvectors
 
 
 @pytest.mark.parametrize("small", [0, 1024])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from protocon.base.colours_count import ASKED, column_weights, likeness, without_colours
 from protocon.base.parts import Part, Parts
-from protocon.core.colours_count import ASKED, column_weights, likeness, without_colours
 from protocon.core.feature_space import feature_space
 from protocon.core.neighbours import nearest, unit_rows
 from protocon.networks.component_space import RootSpace
