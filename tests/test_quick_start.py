@@ -1,6 +1,8 @@
 """What the command line sets up before it imports anything large, and how many threads small heads get."""
 
 import gc
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,14 @@ def test_garbage_is_looked_for_seldom_but_is_looked_for() -> None:
         assert gc.isenabled()
     finally:
         gc.set_threshold(*before)
+
+
+@pytest.mark.parametrize(("there", "left"), [("", "True"), ("sys.modules['triton'] = sys; ", "False")])
+def test_nothing_is_looked_for_when_the_process_ends_unless_triton_minds(there: str, left: str) -> None:
+    program = "import atexit, gc, sys; atexit.register(lambda: print(gc.get_freeze_count() > 0)); "
+    program += f"from protocon.__main__ import collect_seldom; {there}collect_seldom()"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == left
 
 
 def test_only_runs_that_keep_their_encoder_are_not_started_again(tmp_path: Path) -> None:

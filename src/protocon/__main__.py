@@ -31,7 +31,13 @@ def collect_seldom() -> None:
     to look through them once more when the process ends, another fifth.
     """
     gc.set_threshold(100_000, 20, 20)
-    atexit.register(gc.freeze)
+    atexit.register(_leave_garbage)
+
+
+def _leave_garbage() -> None:
+    """The process ends, and its memory with it; Triton alone would complain of what is left."""
+    if "triton" not in sys.modules:
+        gc.freeze()
 
 
 def silence_libraries(arguments: list[str]) -> None:
