@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,10 @@ from protocon.runs.run_data import load_data
 from protocon.settings.config import RunConfig, build_config
 
 COUNT, SIDE, CLASSES, LABELS = 500, 160, 6, 36
+RUN_THREADS = torch.get_num_threads()
+"""As many as a run computes features in."""
+AT_ONCE = 256
+"""Images whose views are held in memory together."""
 
 
 def draw_photos(folder: Path) -> Path:
@@ -75,11 +80,11 @@ def forward_seconds(settled: Settled) -> np.ndarray:
     views = image_views(settled.config, shape=images.shape)
     keys = torch.arange(len(images))
     way.forward(views[0](pixels[: way.batch], keys[: way.batch]))
-    parts = [slice(start, start + way.batch) for start in range(0, len(images), way.batch)]
     total = np.zeros(2)
-    for view in views:
-        batches = [view(pixels[part], keys[part]) for part in parts]
-        for place, threads in enumerate((1, os.cpu_count() or 1)):
+    for view, start in product(views, range(0, len(images), AT_ONCE)):
+        part = slice(start, start + AT_ONCE)
+        batches = torch.split(view(pixels[part], keys[part]), way.batch)
+        for place, threads in enumerate((1, RUN_THREADS)):
             with ThreadPoolExecutor(threads) as pool:
                 began = time.process_time()
                 for _ in pool.map(way.forward, batches):

@@ -19,6 +19,7 @@ def main() -> None:
         restart_to_keep_memory()  # before anything large is imported
     silence_libraries(sys.argv[1:])
     collect_seldom()
+    atexit.register(leave_garbage)
     from protocon import cli
 
     cli.main()
@@ -27,15 +28,16 @@ def main() -> None:
 def collect_seldom() -> None:
     """Let Python look for circular garbage a hundred times less often.
 
-    The import of PyTorch makes a million objects that stay. To look through them again and again takes a fifth of it;
-    to look through them once more when the process ends, another fifth.
+    The import of PyTorch makes a million objects that stay. To look through them again and again takes a fifth of it.
     """
     gc.set_threshold(100_000, 20, 20)
-    atexit.register(_leave_garbage)
 
 
-def _leave_garbage() -> None:
-    """The process ends, and its memory with it; Triton alone would complain of what is left."""
+def leave_garbage() -> None:
+    """Look for no garbage when the process ends, and its memory with it: that takes as long again.
+
+    Triton would complain of what is left; with it, garbage is collected.
+    """
     if "triton" not in sys.modules:
         gc.freeze()
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from protocon.engine.labelling import side_by_side
 from protocon.engine.labelling.cross_check import held_out_splits
-from protocon.engine.labelling.side_by_side import SideBySide, can_stack
+from protocon.engine.labelling.side_by_side import SideBySide, can_stack, prepare_methods
 from protocon.engine.loop.display import Display
 from protocon.engine.loop.trainer import build_trainer, predict, train_in_memory
 from protocon.engine.setup.fabric import build_fabric
@@ -84,7 +83,7 @@ def test_held_out_runs_tell_each_other_how_far_to_trust_and_agree_otherwise(tmp_
     session = session_for(tmp_path)
     groups = range(len(held_out_splits(session)))
     together, apart = ([without(session, number) for number in groups] for _ in range(2))
-    side_by_side.prepare(together, CPU)
+    prepare_methods(together, CPU)
     for one in apart:
         one.method.prepare(whole_set(one))
     for one, other in zip(together, apart, strict=True):

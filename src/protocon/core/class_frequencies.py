@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 _CLEAR = 0.15
-"""Distance (total variation) from uniform frequencies at which half of the odds' logarithms are believed."""
+"""Distance (total variation) from uniform frequencies at which the power is half of what it can be."""
 _WIDTH = 0.03
 _BEYOND = 1.1
 """The power where odds are clear."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from protocon.base.blas_thread import on_one_blas_thread, one_blas_thread
-from protocon.base.colours_count import column_weights, without_colours
 from protocon.base.eigenvectors import largest_eigenvectors
 from protocon.base.parts import Part, Parts, columns
 
@@ -94,12 +93,12 @@ def _scaling(rows: np.ndarray, parts: Parts | None) -> Scaling:
     return Scaling(consists, shift, scale)
 
 
-def feature_space(
-    features: np.ndarray, dimensions: int, parts: Parts | None = None, *, colours: bool = True
-) -> FeatureSpace:
+def feature_space(features: np.ndarray, dimensions: int, parts: Parts | None = None) -> FeatureSpace:
     """The directions in which root-normalised features vary most, all scaled alike.
 
     One scale for all components: their different spreads tell what matters, and whitening would hide it.
+    Colours do not count: images are picked in this space, and those that cover all colours of a folder cover its
+    classes less well, although a classifier that knows colours is better (docs/picking.md).
     Each direction's largest entry is positive. On one thread: sums on several come in another order, and the last bits
     would depend on the machine.
 
@@ -107,13 +106,12 @@ def feature_space(
         features: (N, D).
         dimensions: d; fewer where N − 1 or D is smaller, at least 1.
         parts: what features consist of; None: all are one part.
-        colours: count them as far as the images say; otherwise not at all.
     """
     chosen = np.unique(np.linspace(0, len(features) - 1, min(len(features), MOST)).astype(np.int64))
     scaling = _scaling(np.asarray(features[chosen], dtype=np.float32), parts)
     rows = scaling(features[chosen])
     mean = rows.mean(axis=0, dtype=np.float64)
-    weights = column_weights(rows, scaling.parts) if colours else without_colours(scaling.parts)
+    weights = np.concatenate([np.full(part.width, part.kind != "colours") for part in scaling.parts]).astype(np.float32)
     centred = (rows - mean.astype(np.float32)) * weights
     count, width = centred.shape
     kept = max(1, min(dimensions, count - 1, width))

@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from protocon.base.colours_count import column_weights
 from protocon.base.eigenvectors import largest_eigenvectors
 from protocon.base.parts import Parts, columns, width
+from protocon.networks.colours_count import column_weights
 
 Kind = Literal["roots", "standard"]
 FITTED_TOGETHER = 4096

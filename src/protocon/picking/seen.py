@@ -13,9 +13,6 @@ DIMENSIONS = 128
 class Seen:
     """Features of images in the space in which they are compared.
 
-    Colours do not count here: images that cover all colours of a folder cover its classes less well, although a
-    classifier that knows colours is better (docs/picking.md).
-
     Args:
         features: (N, D), one row per image.
         parts: what features consist of; None: all are one part.
@@ -23,7 +20,7 @@ class Seen:
 
     def __init__(self, features: np.ndarray, parts: Parts | None = None) -> None:
         rows = checked_features(features)
-        self.space: FeatureSpace = feature_space(rows, DIMENSIONS, parts, colours=False)
+        self.space: FeatureSpace = feature_space(rows, DIMENSIONS, parts)
         self.points = self.space(rows)
         """(N, d), of mean variance 1."""
         self.units = unit_rows(self.points)

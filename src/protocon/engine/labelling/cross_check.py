@@ -16,7 +16,7 @@ from protocon.data.labels.label_split import Split
 from protocon.engine.labelling.group_files import Found, group_key, load_group, save_group
 from protocon.engine.labelling.held_out import HeldOutLabels, without_groups
 from protocon.engine.labelling.judgement import judge
-from protocon.engine.labelling.side_by_side import SideBySide, can_stack, prepare, same_steps
+from protocon.engine.labelling.side_by_side import SideBySide, can_stack, prepare_methods, same_steps
 from protocon.engine.labelling.triage import disputes
 from protocon.engine.loop.display import Display
 from protocon.engine.loop.signals import StopSignals
@@ -107,7 +107,7 @@ def _side_by_side(
     The others are trained too, and not looked at: how rows are padded must not depend on which groups are missing.
     """
     done = 0
-    prepare(sessions, fabric.device)
+    prepare_methods(sessions, fabric.device)
     for part in same_steps(sessions):
         runs = SideBySide([sessions[number] for number in part], fabric.device)
         for epoch in range(runs.epochs):

@@ -88,7 +88,7 @@ class _Lists:
         return self.images.gather(1, places), self.targets[torch.arange(len(places))[:, None], places]
 
 
-def prepare(sessions: Sequence[Session], device: torch.device) -> None:
+def prepare_methods(sessions: Sequence[Session], device: torch.device) -> None:
     """Make the methods ready: what they find before the first step, all at once.
 
     Args:
@@ -106,7 +106,7 @@ class SideBySide:
     """Runs before, during and after their training. Every process that trains them computes the same.
 
     Args:
-        sessions: after `prepare`, before their first step; `can_stack`. All need as many steps.
+        sessions: after `prepare_methods`, before their first step; `can_stack`. All need as many steps.
         device: to compute on.
     """
 

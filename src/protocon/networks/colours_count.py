@@ -27,22 +27,13 @@ def column_weights(rows: np.ndarray, parts: Parts) -> np.ndarray:
         rows: features (n, D), each part as it stands in a point.
         parts: what they consist of.
     """
-    kinds = _kinds(parts)
+    kinds = np.concatenate([np.full(part.width, part.kind) for _, part in columns(parts)])
     of_colours = kinds == "colours"
     weights = np.ones(len(kinds), dtype=np.float32)
     if of_colours.any() and len(rows) >= _FEWEST:
         asked = rows[np.linspace(0, len(rows) - 1, min(len(rows), ASKED)).astype(np.int64)].astype(np.float32)
         weights[of_colours] = _weight(asked - asked.mean(0), of_colours, kinds == "own")
     return weights
-
-
-def without_colours(parts: Parts) -> np.ndarray:
-    """The same weights where colours do not count, whatever the images say."""
-    return np.asarray(_kinds(parts) != "colours", dtype=np.float32)
-
-
-def _kinds(parts: Parts) -> np.ndarray:
-    return np.concatenate([np.full(part.width, part.kind) for _, part in columns(parts)])
 
 
 def _weight(centred: np.ndarray, of_colours: np.ndarray, own: np.ndarray) -> float:
