@@ -5,10 +5,15 @@ import gc
 import os
 import sys
 import warnings
+from pathlib import Path
 
 from protocon.base.allocator import restart_to_keep_memory
+from protocon.base.leave import leave
 
 _AT_ONCE = {"--help", "--version", "--install-completion", "--show-completion"}
+
+_PROGRAMS = {"protocon", "__main__"}
+"""What this program is called when it is started by its name or by `python -m`."""
 
 _WHOLE_NETWORK = {"--from-scratch", "--fine-tune", "--recipe", "--encoder", "network.frozen=false"}
 
@@ -22,7 +27,12 @@ def main() -> None:
     atexit.register(leave_garbage)
     from protocon import cli
 
-    cli.main()
+    try:
+        cli.main()
+    except SystemExit as end:
+        if Path(sys.argv[0]).stem in _PROGRAMS:  # not within another program, which goes on
+            leave(end.code)
+        raise
 
 
 def collect_seldom() -> None:
