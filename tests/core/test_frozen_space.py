@@ -69,10 +69,16 @@ def test_of_many_points_nearly_all_neighbours_are_found_and_none_is_itself(monke
     assert np.mean(kept) > 0.7  # by chance: 7 of 3,000
 
 
-def test_the_graph_is_symmetric_before_rows_are_divided_and_has_no_negative_weight() -> None:
+@pytest.mark.parametrize("small", [0, 1024])
+def test_the_graph_is_symmetric_before_rows_are_divided_and_has_no_negative_weight(
+    small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(neighbours_module, "_SMALL", small)
     units = unit_rows(rows(40) - 0.5)
     found, cosines = nearest(units, units, 5, same=True)
-    graph = neighbour_graph(found, cosines).toarray()
+    graph = neighbour_graph(found, cosines)
+    assert isinstance(graph, np.ndarray) == (small > 0)
+    graph = graph if isinstance(graph, np.ndarray) else graph.toarray()
     expected = np.zeros((40, 40))
     for i in range(40):
         for j, cosine in zip(found[i], cosines[i], strict=True):
@@ -127,7 +133,8 @@ def test_the_mixture_is_its_plain_version(covariance: Literal["diagonal", "full"
     settings = MixtureSettings(
         rounds=3, likelihood=0.7, smoothing=2.0, covariance=covariance, label_weight=label_weight
     )
-    probs, prior = plain_mixture(points, labels, anchor.astype(np.float64), graph.toarray(), settings)
+    assert isinstance(graph, np.ndarray)
+    probs, prior = plain_mixture(points, labels, anchor.astype(np.float64), graph, settings)
     found = fit_mixture(points, labels, anchor, graph, settings=settings)
     np.testing.assert_allclose(found.probs, probs, atol=1e-4)
     np.testing.assert_allclose(found.prior, prior, atol=1e-4)

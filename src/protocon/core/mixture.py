@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import sparse
 
+from protocon.core.neighbours import Graph
 from protocon.core.softmax_regression import softmax
 
 _MIN_VARIANCE = 1e-3
@@ -60,7 +60,7 @@ def fit_mixture(
     points: np.ndarray,
     labels: np.ndarray,
     anchor: np.ndarray,
-    graph: sparse.csr_matrix,
+    graph: Graph,
     *,
     prior: np.ndarray | None = None,
     settings: MixtureSettings | None = None,

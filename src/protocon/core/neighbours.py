@@ -1,9 +1,18 @@
 """Who lies next to whom: nearest neighbours by cosine, and the graph that they make."""
 
+from typing import TYPE_CHECKING, TypeAlias
+
 import numpy as np
-from scipy import sparse
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+Graph: TypeAlias = "np.ndarray | sparse.csr_matrix"
+"""Weights of edges, (N, N)."""
 
 _BLOCK = 1024
+_SMALL = 1024
+"""Graphs of up to so many points are plain arrays: all products with them take less time than SciPy's import."""
 EXACT = 20_000
 """Up to so many points all pairs are compared."""
 _ALL_PAIRS = 2_000
@@ -103,13 +112,15 @@ def nearest_among(points: np.ndarray, candidates: np.ndarray, count: int) -> tup
     return found, cosines
 
 
-def mutual_weights(found: np.ndarray, weights: np.ndarray) -> sparse.csr_matrix:
+def mutual_weights(found: np.ndarray, weights: np.ndarray) -> "sparse.csr_matrix":
     """Symmetric graph of nearest neighbours (N, N), float64: half of each edge's weight in either direction.
 
     Args:
         found: neighbours of each point (N, k).
         weights: of these edges (N, k).
     """
+    from scipy import sparse  # imported here: small graphs do without it
+
     size, count = found.shape
     rows, columns = np.repeat(np.arange(size), count), found.ravel().astype(np.int64)
     # Each edge in both directions, half of its weight each way; where both ends chose it, the halves meet.
@@ -120,15 +131,30 @@ def mutual_weights(found: np.ndarray, weights: np.ndarray) -> sparse.csr_matrix:
     return sparse.csr_matrix((both, edges % size, starts), shape=(size, size))
 
 
-def neighbour_graph(found: np.ndarray, cosines: np.ndarray) -> sparse.csr_matrix:
+def neighbour_graph(found: np.ndarray, cosines: np.ndarray) -> Graph:
     """Symmetric graph of nearest neighbours, then each row divided by its sum; (N, N) float32.
 
     Args:
         found: neighbours of each point (N, k).
         cosines: their cosines (N, k); negative ones weigh nothing.
     """
-    graph = mutual_weights(found, np.maximum(cosines, 0.0).astype(np.float32))
+    weights = np.maximum(cosines, 0.0).astype(np.float32)
+    if len(found) <= _SMALL:
+        return _as_array(found, weights)
+    from scipy import sparse
+
+    graph = mutual_weights(found, weights)
     starts = graph.indptr
     sums = np.add.reduceat(np.append(graph.data, 0.0), starts[:-1]) * (np.diff(starts) > 0)
     shares = graph.data / np.repeat(np.maximum(sums, 1e-12), np.diff(starts))
-    return sparse.csr_matrix((shares.astype(np.float32), graph.indices, starts), shape=graph.shape)
+    divided: sparse.csr_matrix = sparse.csr_matrix((shares.astype(np.float32), graph.indices, starts), graph.shape)
+    return divided
+
+
+def _as_array(found: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The graph of these edges with all its zeros."""
+    edges = np.zeros((len(found), len(found)))
+    np.put_along_axis(edges, found, weights, axis=1)
+    edges += edges.T
+    shares: np.ndarray = (edges / np.maximum(edges.sum(axis=1, keepdims=True), 1e-12)).astype(np.float32)
+    return shares

@@ -12,13 +12,12 @@ from functools import partial
 
 import numpy as np
 from pydantic import Field
-from scipy import sparse
 
 from protocon.base.blas_thread import one_blas_thread
 from protocon.core.class_frequencies import believed_frequencies
 from protocon.core.label_trust import HeldOut, fitted_temperature, linear_share, mix
 from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture, seen_by_classes
-from protocon.core.neighbours import nearest_among, neighbour_graph, neighbours, unit_rows
+from protocon.core.neighbours import Graph, nearest_among, neighbour_graph, neighbours, unit_rows
 from protocon.core.softmax_regression import softmax, softmax_regression
 from protocon.methods.base import MethodConfig, Samples
 
@@ -160,7 +159,7 @@ class _Images:
         mixture = fit(self.graph)
         return anchor, fit(self._shaped_graph(mixture.probs, labels)) if settings.shaped_neighbours else mixture
 
-    def _shaped_graph(self, probs: np.ndarray, labels: np.ndarray) -> sparse.csr_matrix:
+    def _shaped_graph(self, probs: np.ndarray, labels: np.ndarray) -> Graph:
         """The graph of neighbours as these opinions see them."""
         settings = self.settings
         importance = np.where(labels >= 0, settings.label_weight, 1.0).astype(np.float32)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from protocon.base.blas_thread import on_one_blas_thread
 from protocon.base.parts import Parts
@@ -55,7 +54,7 @@ class FastModel:
         self.settings = settings or SETTINGS
         self.space, self.points, self.units = seen.space, seen.points, seen.units
         found, cosines = neighbours(self.units, NEIGHBOURS)
-        self.graph: sparse.csr_matrix = neighbour_graph(found, cosines)
+        self.graph = neighbour_graph(found, cosines)
 
     @on_one_blas_thread
     def predict(self, labels: np.ndarray, *, classes: int | None = None, prior: np.ndarray | None = None) -> Prediction:
