@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 from PIL import Image
+from torch import Tensor
 
+from protocon.base.threads import one_thread
 from protocon.data.imageset import ImageSet
 from protocon.errors import ProtoConError
 
@@ -39,11 +43,12 @@ def thumbnails(images: ImageSet, names: Sequence[str], *, budget: int, side: int
 
     def picture(name: str) -> str:
         try:
-            return data_uri(images.read(np.array([places[name]]))[0].numpy(), side=side)
+            return data_uri(images.read(np.array([places[name]]))[0], side=side)
         except (ProtoConError, OSError):
             return ""  # gone or damaged since; the page shows its name alone
 
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:  # Pillow computes without Python's lock
+    # Each picture on its own thread: Pillow and torch compute without Python's lock.
+    with one_thread(), ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         for start in range(0, len(order), _AT_ONCE):
             part = order[start : start + _AT_ONCE]
             for name, drawn in zip(part, pool.map(picture, part), strict=True):
@@ -54,13 +59,23 @@ def thumbnails(images: ImageSet, names: Sequence[str], *, budget: int, side: int
     return found
 
 
-def data_uri(pixels: np.ndarray, *, side: int = SIDE) -> str:
+def data_uri(pixels: Tensor, *, side: int = SIDE) -> str:
     """A uint8 image (1 or 3, H, W) as PNG, or JPEG where it is larger."""
-    channels = [Image.fromarray(np.ascontiguousarray(channel)) for channel in pixels]
-    # Pillow puts the channels of each pixel side by side in a fifth of NumPy's time.
-    image = channels[0] if len(channels) == 1 else Image.merge("RGB", channels)
-    image.thumbnail((side, side), Image.Resampling.HAMMING)  # in a third of the time of LANCZOS
+    rows = _shrunk(pixels, side).permute(1, 2, 0).contiguous().numpy()
+    image = Image.fromarray(rows[:, :, 0] if rows.shape[2] == 1 else rows)
     content = io.BytesIO()
     kind = "png" if max(image.size) <= _SMALL else "jpeg"
     image.save(content, format=kind, **({"optimize": True} if kind == "png" else {"quality": 78}))
     return f"data:image/{kind};base64,{base64.b64encode(content.getvalue()).decode()}"
+
+
+def _shrunk(pixels: Tensor, side: int) -> Tensor:
+    """The image with its longest side at most this long. torch takes a fourth of Pillow's time for it."""
+    height, width = pixels.shape[1:]
+    longest = max(height, width)
+    if longest <= side:
+        return pixels
+    size = [max(1, round(side * length / longest)) for length in (height, width)]
+    # Channels of a pixel side by side: torch is twice as fast so, and a picture wants them so.
+    image = pixels[None].contiguous(memory_format=torch.channels_last)
+    return F.interpolate(image, size=size, mode="bilinear", antialias=True)[0]
