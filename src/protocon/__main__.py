@@ -22,6 +22,7 @@ def main() -> None:
     """Run the command line in a process that is all ours."""
     if not answers_at_once(sys.argv[1:]) and not keeps_encoder(sys.argv[1:]):
         restart_to_keep_memory()  # before anything large is imported
+    start_no_blas_threads(sys.argv[1:])
     silence_libraries(sys.argv[1:])
     collect_seldom()
     atexit.register(leave_garbage)
@@ -33,6 +34,15 @@ def main() -> None:
         if Path(sys.argv[0]).stem in _PROGRAMS:  # not within another program, which goes on
             leave(end.code)
         raise
+
+
+def start_no_blas_threads(arguments: list[str]) -> None:
+    """Let NumPy's BLAS start no threads where heads are trained, unless the user says how many there are to be.
+
+    Such a run multiplies on one, for the same sums on every machine; others would only be started to wait.
+    """
+    if arguments[:1] == ["train"] and keeps_encoder(arguments):
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def collect_seldom() -> None:
