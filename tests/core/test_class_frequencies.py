@@ -1,9 +1,14 @@
-"""Class frequencies from a mean opinion: the formula, its limits, and that chance is taken off."""
+"""Class frequencies from opinions and labels: the formulas, their limits, that chance is taken off; and alignment."""
 
 import numpy as np
 import pytest
 
-from protocon.core.class_frequencies import believed_frequencies
+from protocon.core.class_frequencies import (
+    as_frequent,
+    believed_frequencies,
+    counted_frequencies,
+    estimated_frequencies,
+)
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> float:
@@ -52,3 +57,69 @@ def test_of_equally_frequent_classes_the_estimate_is_nearer_to_the_truth_than_th
     assert np.mean([distance(believed_frequencies(m), truth) for m in means]) < 0.5 * np.mean(
         [distance(m, truth) for m in means]
     )
+
+
+def test_shares_of_random_labels_are_believed_as_far_as_chance_does_not_explain_them() -> None:
+    counts = np.array([14, 3, 2, 1])
+    away = [count / 20 - 1 / 4 for count in counts]
+    chance = (1 - 1 / 4) / 20
+    believed = 1 - chance / sum(value * value for value in away)
+    expected = [1 / 4 + believed * value for value in away]
+    np.testing.assert_allclose(counted_frequencies(counts), expected, rtol=1e-12)
+
+
+def test_what_chance_explains_is_not_believed_at_all() -> None:
+    np.testing.assert_allclose(counted_frequencies(np.array([6, 5, 5, 4])), 0.25)
+
+
+def test_of_many_labels_the_shares_are_believed() -> None:
+    found = counted_frequencies(np.array([7000, 2000, 1000]))
+    np.testing.assert_allclose(found, [0.7, 0.2, 0.1], atol=1e-3)
+
+
+@pytest.mark.parametrize("truth", [[0.25, 0.25, 0.25, 0.25], [0.3, 0.25, 0.25, 0.2], [0.4, 0.3, 0.2, 0.1]])
+def test_pulled_shares_are_nearer_to_the_truth_than_those_of_a_few_random_labels(truth: list[float]) -> None:
+    draws = np.random.default_rng(0).multinomial(16, truth, size=400)
+    pulled = np.mean([np.square(counted_frequencies(counts) - truth).sum() for counts in draws])
+    assert pulled < np.mean([np.square(counts / 16 - truth).sum() for counts in draws])
+
+
+def test_equal_numbers_of_labels_say_nothing_and_unequal_ones_half() -> None:
+    mean = np.array([0.6, 0.2, 0.2])
+    np.testing.assert_allclose(estimated_frequencies(mean, np.array([4, 4, 4])), believed_frequencies(mean))
+    counts = np.array([1, 30, 1])
+    half = 0.5 * (mean + counted_frequencies(counts))
+    np.testing.assert_allclose(estimated_frequencies(mean, counts), believed_frequencies(half))
+
+
+def test_aligned_opinions_class_by_class() -> None:
+    draws = np.random.default_rng(0)
+    logits = draws.normal(size=(40, 3)) + [1.0, 0.0, -1.0]
+    wanted, known, certain = np.array([0.2, 0.5, 0.3]), np.array([0, 5]), np.eye(3)[[2, 0]]
+    odds = np.ones(3)
+    for turn in range(4):
+        expected = np.exp(logits) * odds
+        expected /= expected.sum(axis=1, keepdims=True)
+        for row, label in zip(known, certain, strict=True):
+            expected[row] = label
+        if turn < 3:
+            odds = [odds[c] * (wanted[c] + 1e-4) / (expected[:, c].mean() + 1e-4) for c in range(3)]
+    np.testing.assert_allclose(as_frequent(logits, wanted, known, certain), expected, rtol=1e-6)
+
+
+def test_aligned_opinions_are_nearly_as_frequent_as_they_should_be() -> None:
+    logits = np.random.default_rng(1).normal(size=(300, 4)) + [2.0, 0.0, 0.0, 0.0]
+    wanted = np.array([0.1, 0.2, 0.3, 0.4])
+    nothing = np.zeros(0, dtype=np.int64)
+    found = as_frequent(logits, wanted, nothing, np.zeros((0, 4)))
+    before = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    assert distance(before.mean(0), wanted) > 0.4
+    assert distance(found.mean(0), wanted) < 0.02
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-5)
+
+
+def test_classes_that_should_not_be_there_leave_finite_opinions() -> None:
+    found = as_frequent(np.full((5, 3), -80.0), np.array([1.0, 0.0, 0.0]), np.array([4]), np.eye(3)[[2]])
+    assert np.isfinite(found).all()
+    assert (found[:4].argmax(1) == 0).all()
+    assert found[4].tolist() == [0.0, 0.0, 1.0]

@@ -88,14 +88,31 @@ def test_the_graph_is_symmetric_before_rows_are_divided_and_has_no_negative_weig
 
 
 def plain_mixture(
-    points: np.ndarray, labels: np.ndarray, anchor: np.ndarray, graph: np.ndarray, settings: MixtureSettings
+    points: np.ndarray,
+    labels: np.ndarray,
+    anchor: np.ndarray,
+    graph: np.ndarray,
+    settings: MixtureSettings,
+    frequencies: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """One image and one class at a time."""
     (count, width), classes = points.shape, anchor.shape[1]
     prior = np.full(classes, 1 / classes)
-    probs = np.exp(anchor) / np.exp(anchor).sum(axis=1, keepdims=True)
-    for known in np.flatnonzero(labels >= 0):
-        probs[known] = np.eye(classes)[labels[known]]
+
+    def opinions(scores: np.ndarray) -> np.ndarray:
+        odds = np.ones(classes)
+        for turn in range(4):
+            new = np.zeros((count, classes))
+            for i in range(count):
+                new[i] = np.exp(scores[i]) * odds
+                new[i] = np.eye(classes)[labels[i]] if labels[i] >= 0 else new[i] / new[i].sum()
+            if frequencies is None:
+                break
+            if turn < 3:
+                odds = odds * (frequencies + 1e-4) / (new.mean(axis=0) + 1e-4)
+        return new
+
+    probs = opinions(anchor)
     for _ in range(settings.rounds):
         shares = np.where(labels[:, None] >= 0, settings.label_weight, 1.0) * probs
         means = np.array([np.average(points, axis=0, weights=shares[:, c] + 1e-12) for c in range(classes)])
@@ -108,21 +125,25 @@ def plain_mixture(
         level = np.trace(covariance) / width
         inverse = np.linalg.inv((1 - settings.shrinkage) * covariance + settings.shrinkage * level * np.eye(width))
         for _ in range(settings.inner):
-            new = np.zeros_like(probs)
+            scores = np.zeros_like(probs)
             for i in range(count):
                 for c in range(classes):
                     gaussian = -0.5 * (points[i] - means[c]) @ inverse @ (points[i] - means[c])
                     say = sum(graph[i, j] * probs[j, c] for j in range(count))
                     score = settings.anchor * anchor[i, c] + settings.likelihood * gaussian + settings.smoothing * say
-                    new[i, c] = np.exp(score) * prior[c]
-                new[i] = np.eye(classes)[labels[i]] if labels[i] >= 0 else new[i] / new[i].sum()
-            probs = new
+                    scores[i, c] = score + np.log(prior[c])
+            probs = opinions(scores)
             prior = (probs.mean(axis=0) + settings.uniform / classes) / (1 + settings.uniform)
     return probs, prior
 
 
-@pytest.mark.parametrize(("covariance", "label_weight"), [("diagonal", 1.0), ("full", 5.0)])
-def test_the_mixture_is_its_plain_version(covariance: Literal["diagonal", "full"], label_weight: float) -> None:
+@pytest.mark.parametrize(
+    ("covariance", "label_weight", "frequencies"),
+    [("diagonal", 1.0, None), ("full", 5.0, None), ("full", 5.0, (0.2, 0.3, 0.5))],
+)
+def test_the_mixture_is_its_plain_version(
+    covariance: Literal["diagonal", "full"], label_weight: float, frequencies: tuple[float, ...] | None
+) -> None:
     points = np.random.default_rng(1).normal(size=(30, 3))
     points[:15] += 1.5
     labels = np.full(30, -1)
@@ -134,8 +155,9 @@ def test_the_mixture_is_its_plain_version(covariance: Literal["diagonal", "full"
         rounds=3, likelihood=0.7, smoothing=2.0, covariance=covariance, label_weight=label_weight
     )
     assert isinstance(graph, np.ndarray)
-    probs, prior = plain_mixture(points, labels, anchor.astype(np.float64), graph, settings)
-    found = fit_mixture(points, labels, anchor, graph, settings=settings)
+    wanted = None if frequencies is None else np.array(frequencies)
+    probs, prior = plain_mixture(points, labels, anchor.astype(np.float64), graph, settings, wanted)
+    found = fit_mixture(points, labels, anchor, graph, frequencies=wanted, settings=settings)
     np.testing.assert_allclose(found.probs, probs, atol=1e-4)
     np.testing.assert_allclose(found.prior, prior, atol=1e-4)
 

@@ -92,16 +92,41 @@ def test_neighbours_are_looked_for_where_classes_do_not_vary() -> None:
     assert right[0] > right[1] + 0.02, right
 
 
+def badly_labelled() -> tuple[Samples, np.ndarray]:
+    """Two groups of the same size; the labels of one lie far from the other, those of the other near the first."""
+    rows, groups = blobs((200, 200), spread=1.5, seed=1)
+    apart = rows[groups == 1].mean(0) - rows[groups == 0].mean(0)
+    members = [np.flatnonzero(groups == group) for group in (0, 1)]
+    labelled = np.concatenate([own[np.argsort(rows[own] @ apart)[:4]] for own in members])
+    return samples(rows, groups, np.sort(labelled)), groups
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_opinions_are_aligned_to_class_frequencies(given: bool) -> None:
+    data, groups = badly_labelled()
+    right, away = [], []
+    for aligned in (True, False):
+        settings = NeighbourhoodSettings(aligned=aligned, agreements=1 if given else 3, held_out_groups=0)
+        prior = np.full(2, 0.5) if given and aligned else None
+        found = find_neighbourhood(data, classes=2, settings=settings, prior=prior)
+        right.append((found.probs.argmax(1) == groups).mean())
+        away.append(abs(found.probs[:, 0].mean() - 0.5))
+    assert right[0] > right[1] + 0.02, right
+    assert away[0] < 0.8 * away[1], away
+
+
 def test_the_same_samples_give_the_same_bits() -> None:
     one, other = (solved((40, 40), 2.0)[0] for _ in range(2))
     assert torch.equal(one.neighbourhood, other.neighbourhood)
 
 
-def test_a_given_prior_is_taken() -> None:
-    plain, _ = solved((60, 60), 3.0)
-    pulled, _ = solved((60, 60), 3.0, class_prior=[0.99, 0.01])
-    assert pulled.neighbourhood[:, 0].mean() > plain.neighbourhood[:, 0].mean() + 0.1
-    assert pulled.prior.tolist() == pytest.approx([0.99, 0.01])
+@pytest.mark.parametrize("aligned", [True, False])
+def test_a_given_prior_is_taken(aligned: bool) -> None:
+    plain, _ = solved((60, 60), 1.5)
+    pulled, _ = solved((60, 60), 1.5, class_prior=[0.8, 0.2], aligned=aligned)
+    assert float(plain.neighbourhood[:, 0].mean()) == pytest.approx(0.5, abs=0.1)
+    assert float(pulled.neighbourhood[:, 0].mean()) == pytest.approx(0.8, abs=0.1)
+    assert pulled.prior.tolist() == pytest.approx([0.8, 0.2])
     assert pulled.estimated_prior() is None  # it was given
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from protocon.core.class_frequencies import as_frequent
 from protocon.core.neighbours import Graph
 from protocon.core.softmax_regression import softmax
 
@@ -63,6 +64,7 @@ def fit_mixture(
     graph: Graph,
     *,
     prior: np.ndarray | None = None,
+    frequencies: np.ndarray | None = None,
     settings: MixtureSettings | None = None,
 ) -> Mixture:
     """Fit the Gaussians and label every image.
@@ -72,30 +74,37 @@ def fit_mixture(
         labels: (N,); −1 = unknown. Labelled images keep their label.
         anchor: log-probabilities (N, C) of the linear model.
         graph: (N, N), rows sum to 1.
-        prior: class frequencies (C,); None: estimated along the way.
+        prior: π (C,); None: estimated along the way.
+        frequencies: class frequencies (C,) that opinions are aligned to, whatever π is; None: they are as they come.
         settings: how much each part has to say.
     """
     chosen = settings or MixtureSettings()
     classes = anchor.shape[1]
     known = np.flatnonzero(labels >= 0)
     certain = np.eye(classes, dtype=np.float32)[labels[known]]
-    frequencies = np.full(classes, 1.0 / classes) if prior is None else prior
-    probs = softmax(anchor)
-    probs[known] = certain
-    mixture = Mixture(probs, frequencies, np.zeros(0), np.zeros(0))
+    shares = np.full(classes, 1.0 / classes) if prior is None else prior
+
+    def opinions(logits: np.ndarray) -> np.ndarray:
+        if frequencies is not None:
+            return as_frequent(logits, frequencies, known, certain)
+        found = softmax(logits)
+        found[known] = certain
+        return found
+
+    probs = opinions(anchor)
+    mixture = Mixture(probs, shares, np.zeros(0), np.zeros(0))
     importance = np.ones(len(points), dtype=np.float32)
     importance[known] = chosen.label_weight
     # An image counts the same in all classes together, whatever they are: this part of the covariance stays.
     moment = (points * importance[:, None]).T @ points
     for _ in range(chosen.rounds):
-        mixture = Mixture(probs, frequencies, *_gaussians(points, importance[:, None] * probs, moment, chosen))
+        mixture = Mixture(probs, shares, *_gaussians(points, importance[:, None] * probs, moment, chosen))
         base = chosen.anchor * anchor + chosen.likelihood * mixture.log_likelihood(points)
         for _ in range(chosen.inner):
-            probs = softmax(base + np.log(frequencies + 1e-12) + chosen.smoothing * (graph @ probs))
-            probs[known] = certain
+            probs = opinions(base + np.log(shares + 1e-12) + chosen.smoothing * (graph @ probs))
             if prior is None:
-                frequencies = (probs.mean(axis=0) + chosen.uniform / classes) / (1.0 + chosen.uniform)
-    return Mixture(probs, frequencies, mixture.weights, mixture.offsets)
+                shares = (probs.mean(axis=0) + chosen.uniform / classes) / (1.0 + chosen.uniform)
+    return Mixture(probs, shares, mixture.weights, mixture.offsets)
 
 
 def _gaussians(

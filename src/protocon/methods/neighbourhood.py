@@ -1,9 +1,9 @@
 """The neighbourhood's label where features do not change: the fixed point of three opinions, found before training.
 
 A linear classifier of the labels, Gaussians with one prototype per class, and a graph of nearest neighbours are
-brought into agreement; then once more, with the neighbours that images have in the space that the prototypes shape.
-The mean of what they agree on estimates how frequent the classes are. Labels that are held out in turn tell whether the
-agreement knows more than the linear classifier alone, and how sure it may be.
+brought into agreement; then twice more, with the neighbours that images have in the space that the prototypes shape,
+and with opinions aligned to the class frequencies that the last agreement estimates. Labels that are held out in turn
+tell whether the agreement knows more than the linear classifier alone, and how sure it may be.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from protocon.base.blas_thread import one_blas_thread
-from protocon.core.class_frequencies import believed_frequencies
+from protocon.core.class_frequencies import estimated_frequencies
 from protocon.core.label_trust import HeldOut, fitted_temperature, linear_share, mix
 from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture, seen_by_classes
 from protocon.core.neighbours import Graph, nearest_among, neighbour_graph, neighbours, unit_rows
@@ -39,8 +39,13 @@ class NeighbourhoodSettings(MethodConfig):
     graph_components: int = Field(default=128, ge=1)
     """Principal components in which neighbours are looked for."""
     shaped_neighbours: bool = True
-    """Look for neighbours a second time, in the space that the prototypes shape: directions in which classes vary count
-    for less."""
+    """Look for neighbours again after each agreement, in the space that the prototypes shape: directions in which
+    classes vary count for less."""
+    aligned: bool = True
+    """Align opinions to the class frequencies that the agreement before estimates. Frequencies that are given count in
+    any case."""
+    agreements: int = Field(default=3, ge=1)
+    """Times that the three are brought into agreement, each time from the start."""
     mixture_components: int = Field(default=128, ge=1)
     """Principal components in which classes are Gaussians."""
     sharpness: float = Field(default=0.25, ge=0)
@@ -51,8 +56,8 @@ class NeighbourhoodSettings(MethodConfig):
     """How far the classes' covariance is pulled to a multiple of the identity."""
     label_weight: float = Field(default=5.0, gt=0)
     """A labelled image counts as this many in the Gaussians."""
-    rounds: int = Field(default=4, ge=1)
-    """Updates of the Gaussians with the same neighbours."""
+    rounds: int = Field(default=3, ge=1)
+    """Updates of the Gaussians in each of them."""
     linear_share: float = Field(default=0.1, ge=0, le=1)
     """Smallest share of the linear classifier's opinion in the soft labels that train the heads."""
     held_out_groups: int = Field(default=4, ge=0)
@@ -87,10 +92,10 @@ def find_neighbourhood(
         samples: features of the whole training set.
         classes: C.
         settings: how much each of the three counts.
-        prior: class frequencies (C,) to take into account; None for none.
+        prior: class frequencies (C,) that are known; None: they are estimated.
     """
     with one_blas_thread():
-        images = _Images(samples, classes, settings, np.full(classes, 1.0 / classes) if prior is None else prior)
+        images = _Images(samples, classes, settings, prior)
         labels = _labels(samples)
         anchor, mixture = images.agree(labels)
         return images.mixed(labels, anchor, mixture, images.held_out(labels))
@@ -108,10 +113,10 @@ def find_neighbourhoods(
         runs: features of the whole training set, the same for all of them, with each run's own labels.
         classes: C.
         settings: how much each of the three counts.
-        prior: class frequencies (C,) to take into account; None for none.
+        prior: class frequencies (C,) that are known; None: they are estimated.
     """
     with one_blas_thread():
-        images = _Images(runs[0], classes, settings, np.full(classes, 1.0 / classes) if prior is None else prior)
+        images = _Images(runs[0], classes, settings, prior)
         labels = [_labels(run) for run in runs]
         found = [images.agree(own) for own in labels]
         return [
@@ -127,11 +132,13 @@ class _Images:
         samples: features of the whole training set.
         classes: C.
         settings: how much each of the three counts.
-        prior: class frequencies (C,).
+        given: class frequencies (C,) that are known; None: they are estimated.
     """
 
-    def __init__(self, samples: Samples, classes: int, settings: NeighbourhoodSettings, prior: np.ndarray) -> None:
-        self.classes, self.settings, self.prior = classes, settings, prior
+    def __init__(
+        self, samples: Samples, classes: int, settings: NeighbourhoodSettings, given: np.ndarray | None
+    ) -> None:
+        self.classes, self.settings, self.given = classes, settings, given
         self.views = samples.views.float().cpu().numpy()
         self.rows = self.views.mean(1)
         units = unit_rows(self.rows[:, : settings.graph_components])
@@ -155,9 +162,19 @@ class _Images:
             label_weight=settings.label_weight,
             covariance="full",
         )
-        fit = partial(fit_mixture, self.points, labels, anchor, prior=self.prior, settings=chosen)
-        mixture = fit(self.graph)
-        return anchor, fit(self._shaped_graph(mixture.probs, labels)) if settings.shaped_neighbours else mixture
+        even = np.full(self.classes, 1.0 / self.classes)
+        fit = partial(fit_mixture, self.points, labels, anchor, prior=even, settings=chosen)
+        mixture = fit(self.graph, frequencies=self.given)
+        for _ in range(settings.agreements - 1):
+            graph = self._shaped_graph(mixture.probs, labels) if settings.shaped_neighbours else self.graph
+            mixture = fit(graph, frequencies=self._frequencies(mixture.probs, labels))
+        return anchor, mixture
+
+    def _frequencies(self, probs: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
+        """Class frequencies (C,) that these opinions are to be aligned to, given or estimated; None for none."""
+        if self.given is not None or not self.settings.aligned:
+            return self.given
+        return _estimated(probs, labels, self.classes)
 
     def _shaped_graph(self, probs: np.ndarray, labels: np.ndarray) -> Graph:
         """The graph of neighbours as these opinions see them."""
@@ -187,7 +204,7 @@ class _Images:
         temperature = fitted_temperature(mix(held_out.linear, held_out.agreed, share), held_out.known)
         probs = mix(np.exp(anchor), mixture.probs, share)
         prototype = softmax(settings.sharpness * mixture.log_likelihood(self.points))
-        return Neighbourhood(probs, prototype, _frequencies(probs, labels, self.classes), share, temperature)
+        return Neighbourhood(probs, prototype, _estimated(probs, labels, self.classes), share, temperature)
 
 
 def _labels(samples: Samples) -> np.ndarray:
@@ -246,14 +263,6 @@ def _linear_opinion(
     return np.log(softmax(linear.logits(rows)) + 1e-6)
 
 
-def _frequencies(probs: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
-    """Class frequencies: what all images seem to be; half of it the labels' own where they are unequal in number.
-
-    Equal numbers say that somebody chose as many of each class, and so nothing about how frequent the classes are.
-    """
-    mean = probs.mean(0)
-    counts = np.bincount(labels[labels >= 0], minlength=classes)
-    if counts.max() == counts.min():
-        return believed_frequencies(mean)
-    blend = counts + counts.sum() * mean
-    return np.asarray(blend / blend.sum())
+def _estimated(probs: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
+    """Class frequencies (C,) from the opinions of all images and the numbers of labels."""
+    return estimated_frequencies(probs.mean(0), np.bincount(labels[labels >= 0], minlength=classes))
