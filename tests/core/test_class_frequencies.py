@@ -94,7 +94,7 @@ def test_equal_numbers_of_labels_say_nothing_and_unequal_ones_half() -> None:
 
 def test_aligned_opinions_class_by_class() -> None:
     draws = np.random.default_rng(0)
-    logits = draws.normal(size=(40, 3)) + [1.0, 0.0, -1.0]
+    logits = draws.normal(loc=(1.0, 0.0, -1.0), size=(40, 3))
     wanted, known, certain = np.array([0.2, 0.5, 0.3]), np.array([0, 5]), np.eye(3)[[2, 0]]
     odds = np.ones(3)
     for turn in range(4):
@@ -103,12 +103,12 @@ def test_aligned_opinions_class_by_class() -> None:
         for row, label in zip(known, certain, strict=True):
             expected[row] = label
         if turn < 3:
-            odds = [odds[c] * (wanted[c] + 1e-4) / (expected[:, c].mean() + 1e-4) for c in range(3)]
+            odds = np.array([odds[c] * (wanted[c] + 1e-4) / (expected[:, c].mean() + 1e-4) for c in range(3)])
     np.testing.assert_allclose(as_frequent(logits, wanted, known, certain), expected, rtol=1e-6)
 
 
 def test_aligned_opinions_are_nearly_as_frequent_as_they_should_be() -> None:
-    logits = np.random.default_rng(1).normal(size=(300, 4)) + [2.0, 0.0, 0.0, 0.0]
+    logits = np.random.default_rng(1).normal(loc=(2.0, 0.0, 0.0, 0.0), size=(300, 4))
     wanted = np.array([0.1, 0.2, 0.3, 0.4])
     nothing = np.zeros(0, dtype=np.int64)
     found = as_frequent(logits, wanted, nothing, np.zeros((0, 4)))
