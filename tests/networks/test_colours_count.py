@@ -26,20 +26,20 @@ def folder(count: int, *, shared: float, seed: int = 0) -> np.ndarray:
 def plain(rows: np.ndarray) -> float:
     """One image and one neighbour at a time."""
     rows = rows.astype(np.float64) - rows.mean(0)
-    seen, own, colours = rows[:, :26], rows[:, :20], rows[:, 26:]
+    own, colours = rows[:, :20], rows[:, 26:]
     found = []
-    for i, row in enumerate(seen):
-        cosines = [-2.0 if i == j else row @ b / np.linalg.norm(row) / np.linalg.norm(b) for j, b in enumerate(seen)]
-        found.append(np.argsort(cosines)[::-1][:15])
+    for i, row in enumerate(own):
+        cosines = [-2.0 if i == j else row @ b / np.linalg.norm(row) / np.linalg.norm(b) for j, b in enumerate(own)]
+        found.append(np.argsort(cosines)[::-1][: min(15, max(5, len(rows) // 25))])
 
     def alike(part: np.ndarray) -> float:
         pairs = [part[i] @ part[j] for i, near in enumerate(found) for j in near]
         return float(np.mean(pairs) / np.mean([row @ row for row in part]))
 
-    return float(np.clip((alike(colours) / alike(own) - 0.95) / 0.2, 0, 1))
+    return float(np.clip((alike(colours) / alike(own) - 0.75) / 0.15, 0, 1))
 
 
-@pytest.mark.parametrize("shared", [0.0, 0.86, 0.88, 1.0])
+@pytest.mark.parametrize("shared", [0.0, 0.88, 0.9, 1.0])
 def test_the_weight_is_that_of_the_plain_version(shared: float) -> None:
     rows = folder(150, shared=shared)
     weights = column_weights(rows, PARTS)
@@ -50,13 +50,30 @@ def test_the_weight_is_that_of_the_plain_version(shared: float) -> None:
 def test_colours_count_where_neighbours_share_them_and_not_where_they_are_an_accident() -> None:
     assert (column_weights(folder(300, shared=1.0), PARTS)[26:] == 1).all()
     assert (column_weights(folder(300, shared=0.0), PARTS)[26:] == 0).all()
-    between = column_weights(folder(300, shared=0.9), PARTS)[26:]
+    between = column_weights(folder(300, shared=0.84), PARTS)[26:]
     assert 0 < between[0] < 1
+
+
+def test_an_accident_does_not_count_more_because_earlier_blocks_know_colours() -> None:
+    rows = folder(300, shared=0.0)
+    rows[:, 20:26] = 3 * rows[:, 26:32]
+    assert (column_weights(rows, PARTS)[26:] == 0).all()
+
+
+@pytest.mark.parametrize("count", [100, 200])
+def test_fewer_images_are_asked_of_fewer_neighbours(count: int) -> None:
+    # Ten images a kind: were all asked of fifteen neighbours, most would be of other kinds.
+    draw = np.random.default_rng(3)
+    kinds = np.repeat(np.arange(count // 10), 10)
+    seen, paint = (draw.normal(size=(count // 10, width))[kinds] for width in (26, 9))
+    rows = np.concatenate([seen + 0.3 * draw.normal(size=(count, 26)), paint], axis=1).astype(np.float32)
+    np.testing.assert_allclose(column_weights(rows, PARTS)[26:], plain(rows), atol=1e-4)
+    assert (column_weights(rows, PARTS)[26:] == 1).all()
 
 
 def test_of_a_few_images_nothing_is_asked_and_of_very_many_some() -> None:
     assert (column_weights(folder(31, shared=0.0), PARTS) == 1).all()
-    many = folder(3 * ASKED, shared=0.9)
+    many = folder(3 * ASKED, shared=0.86)
     chosen = many[np.linspace(0, len(many) - 1, ASKED).astype(int)]
     weights = column_weights(many, PARTS)
     assert 0 < weights[-1] < 1

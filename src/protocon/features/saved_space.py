@@ -12,7 +12,7 @@ from protocon.base.atomic import write_bytes
 from protocon.errors import ProtoConError
 from protocon.features.feature_table import FeatureTable
 
-_VERSION = 3
+_VERSION = 4
 """Raise it whenever the same features give another space than before."""
 
 

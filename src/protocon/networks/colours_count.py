@@ -2,7 +2,9 @@
 
 In some folders colours go with what the encoder sees (leaves, dishes, lesions), in others they are an accident (the
 paint of a car). No label is needed to tell the two apart: where colours matter, images that the encoder takes for
-neighbours are alike in colour, too, more than they are in the encoder's own features.
+neighbours are alike in colour, too, about as much as in the encoder's own features. Its last layer has been taught to
+overlook colours, so it is a fair judge; the pooled outputs of earlier blocks know them, and would find neighbours that
+are alike in colour wherever they are asked.
 """
 
 import numpy as np
@@ -14,8 +16,9 @@ ASKED = 1024
 """Images, spread evenly, that are asked: more say the same."""
 _FEWEST = 32
 """Fewer have no neighbours to speak of, and colours count."""
-_NEIGHBOURS = 15
-_NOTHING, _ALL = 0.95, 1.15
+_NEIGHBOURS, _FEWEST_NEIGHBOURS, _IMAGES_A_NEIGHBOUR = 15, 5, 25
+"""Of how many nearest others likeness is the mean: fewer among a few hundred images, so that they are near ones."""
+_NOTHING, _ALL = 0.75, 0.9
 """Likeness in colour over likeness in the encoder's own features at which colours do not count, and count in full."""
 
 
@@ -37,7 +40,7 @@ def column_weights(rows: np.ndarray, parts: Parts) -> np.ndarray:
 
 
 def _weight(centred: np.ndarray, of_colours: np.ndarray, own: np.ndarray) -> float:
-    found = _nearest(centred[:, ~of_colours])
+    found = _nearest(centred[:, own])
     in_itself = likeness(centred[:, own], found)
     if in_itself <= 0:  # neighbours have nothing in common: nothing is known
         return 1.0
@@ -46,11 +49,12 @@ def _weight(centred: np.ndarray, of_colours: np.ndarray, own: np.ndarray) -> flo
 
 
 def _nearest(rows: np.ndarray) -> np.ndarray:
-    """The nearest others of each row by cosine, (n, 15), in no order."""
+    """The nearest others of each row by cosine, (n, 5 to 15), in no order."""
+    count = min(_NEIGHBOURS, max(_FEWEST_NEIGHBOURS, len(rows) // _IMAGES_A_NEIGHBOUR))
     units = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     cosines = units @ units.T
     np.fill_diagonal(cosines, -np.inf)
-    return np.asarray(np.argpartition(cosines, -_NEIGHBOURS, axis=1)[:, -_NEIGHBOURS:])
+    return np.asarray(np.argpartition(cosines, -count, axis=1)[:, -count:])
 
 
 def likeness(centred: np.ndarray, found: np.ndarray) -> float:
