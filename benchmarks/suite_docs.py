@@ -42,6 +42,7 @@ PARTS = {
     "shaped_neighbours=false": "neighbours in the space that prototypes shape",
     "sharpness=0": "Gaussians (prototypes)",
     "lambda_u=0": "the neighbourhood's labels as targets: heads learn from the given labels only",
+    "aligned=false": "opinions aligned to the estimated class frequencies",
     "views.cached_mirror=false": "mirror image",
     "network.second_look=0": "second look of the encoder",
     "network.colour_shares=false": "colours beside the encoder's features",
