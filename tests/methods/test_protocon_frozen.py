@@ -130,6 +130,14 @@ def test_a_given_prior_is_taken(aligned: bool) -> None:
     assert pulled.estimated_prior() is None  # it was given
 
 
+def test_uniform_frequencies_are_given_ones_too() -> None:
+    plain, _ = solved((120, 30), 1.5)
+    even, _ = solved((120, 30), 1.5, class_prior="uniform")
+    # Most images are too clear to be moved.
+    assert 0.5 < float(even.neighbourhood[:, 0].mean()) < float(plain.neighbourhood[:, 0].mean()) - 0.1
+    assert even.prior.tolist() == [0.5, 0.5]
+
+
 def test_heads_learn_the_soft_labels_and_the_final_label_mixes_both_opinions() -> None:
     method, _ = solved((30, 30, 30), 0.5, alpha=0.25)
     index = torch.arange(8)

@@ -33,7 +33,7 @@ class ProtoConFrozenConfig(NeighbourhoodSettings):
     lambda_u: float = Field(default=1.0, ge=0)
     """Weight of the unlabelled loss."""
     class_prior: ClassPrior | Literal["auto"] = "auto"
-    """Class frequencies to take into account: none but what the images say (auto, estimated); those of the labels;
+    """Class frequencies that opinions are aligned to: what the images say (auto, estimated); those of the labels;
     uniform; or a list."""
 
     def settled(self, facts: Facts, reasons: dict[str, str]) -> "ResolvedProtoConFrozen":  # noqa: ARG002
@@ -101,8 +101,11 @@ class ProtoConFrozen(Method):
 
     def _given(self) -> np.ndarray | None:
         """Class frequencies that the user gave."""
-        prior = None if self.config.class_prior == "estimated" else resolve_prior(self.config.class_prior, self.problem)
-        return None if prior is None else prior.numpy().astype(np.float64)
+        if self.config.class_prior == "estimated":
+            return None
+        prior = resolve_prior(self.config.class_prior, self.problem)
+        even = np.full(self.problem.classes, 1.0 / self.problem.classes)
+        return even if prior is None else prior.numpy().astype(np.float64)
 
     def _take(self, found: Neighbourhood, samples: Samples) -> None:
         chosen, given = samples.unlabelled.cpu().numpy(), self._given()
