@@ -43,6 +43,7 @@ PARTS = {
     "sharpness=0": "Gaussians (prototypes)",
     "lambda_u=0": "the neighbourhood's labels as targets: heads learn from the given labels only",
     "aligned=false": "opinions aligned to the estimated class frequencies",
+    "class_prior=uniform": "the estimate of those frequencies: aligned to uniform ones instead",
     "views.cached_mirror=false": "mirror image",
     "network.second_look=0": "second look of the encoder",
     "network.colour_shares=false": "colours beside the encoder's features",
