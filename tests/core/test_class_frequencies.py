@@ -8,6 +8,7 @@ from protocon.core.class_frequencies import (
     believed_frequencies,
     counted_frequencies,
     estimated_frequencies,
+    numbers_chosen,
 )
 
 
@@ -84,12 +85,31 @@ def test_pulled_shares_are_nearer_to_the_truth_than_those_of_a_few_random_labels
     assert pulled < np.mean([np.square(counts / 16 - truth).sum() for counts in draws])
 
 
-def test_equal_numbers_of_labels_say_nothing_and_unequal_ones_half() -> None:
-    mean = np.array([0.6, 0.2, 0.2])
-    np.testing.assert_allclose(estimated_frequencies(mean, np.array([4, 4, 4])), believed_frequencies(mean))
-    counts = np.array([1, 30, 1])
+def test_chosen_numbers_of_labels_say_nothing_and_drawn_ones_half() -> None:
+    mean, counts = np.array([0.6, 0.2, 0.2]), np.array([1, 30, 1])
+    np.testing.assert_allclose(estimated_frequencies(mean, counts, chosen=True), believed_frequencies(mean))
     half = 0.5 * (mean + counted_frequencies(counts))
-    np.testing.assert_allclose(estimated_frequencies(mean, counts), believed_frequencies(half))
+    np.testing.assert_allclose(estimated_frequencies(mean, counts, chosen=False), believed_frequencies(half))
+
+
+@pytest.mark.parametrize("counts", [[4, 4, 4, 4], [5, 4, 4, 4], [4, 4, 4, 3], [40, 40, 39], [6, 6, 5, 7, 6], [5, 4]])
+def test_numbers_that_are_nearly_equal_were_chosen(counts: list[int]) -> None:
+    assert numbers_chosen(np.array(counts))
+
+
+@pytest.mark.parametrize("counts", [[7, 4, 3, 2], [20, 3, 4, 5], [6, 2], [1, 0, 9]])
+def test_unequal_numbers_were_not(counts: list[int]) -> None:
+    assert not numbers_chosen(np.array(counts))
+
+
+def test_the_limit_is_half_of_the_inequality_that_chance_makes() -> None:
+    classes, labels = 10, 40
+    draws = np.random.default_rng(0).multinomial(labels, np.full(classes, 1 / classes), size=2000)
+    inequality = [sum((n - labels / classes) ** 2 for n in counts) / (labels / classes) for counts in draws]
+    limit = 0.5 * float(np.mean(inequality))
+    clear = [(counts, found) for counts, found in zip(draws, inequality, strict=True) if abs(found - limit) > 0.2]
+    assert {numbers_chosen(counts) == (found < limit) for counts, found in clear} == {True}
+    assert 0.05 < np.mean([numbers_chosen(counts) for counts in draws]) < 0.2
 
 
 def test_aligned_opinions_class_by_class() -> None:

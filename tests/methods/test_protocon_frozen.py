@@ -115,6 +115,35 @@ def test_opinions_are_aligned_to_class_frequencies(given: bool) -> None:
     assert away[0] < 0.8 * away[1], away
 
 
+def rarely_seen() -> tuple[np.ndarray, np.ndarray]:
+    """Four overlapping groups; seven of ten images are of the first."""
+    rows, groups = blobs((210, 30, 30, 30), spread=1.2, seed=3)
+    return rows, groups
+
+
+def test_one_more_label_does_not_make_chosen_numbers_drawn_ones() -> None:
+    rows, groups = rarely_seen()
+    members = [np.flatnonzero(groups == group) for group in range(4)]
+    settings = NeighbourhoodSettings(held_out_groups=0)
+    first = []
+    for extra in (0, 1):
+        labelled = np.concatenate([own[: 4 + (extra if not group else 0)] for group, own in enumerate(members)])
+        found = find_neighbourhood(samples(rows, groups, np.sort(labelled)), classes=4, settings=settings)
+        first.append(float(found.prior[0]))
+    assert first[0] > 0.55
+    assert first[1] == pytest.approx(first[0], abs=0.05)
+
+
+def test_runs_that_hold_out_labels_of_chosen_numbers_are_aligned_like_the_run_itself() -> None:
+    rows, groups = rarely_seen()
+    labelled = np.sort(np.concatenate([np.flatnonzero(groups == group)[:4] for group in range(4)]))
+    settings = NeighbourhoodSettings()
+    whole = find_neighbourhood(samples(rows, groups, labelled), classes=4, settings=settings)
+    runs = [samples(rows, groups, np.delete(labelled, place)) for place in range(4)]
+    for found in find_neighbourhoods(runs, classes=4, settings=settings):
+        assert float(found.prior[0]) == pytest.approx(float(whole.prior[0]), abs=0.06)
+
+
 def test_the_same_samples_give_the_same_bits() -> None:
     one, other = (solved((40, 40), 2.0)[0] for _ in range(2))
     assert torch.equal(one.neighbourhood, other.neighbourhood)
@@ -183,15 +212,14 @@ def test_runs_without_some_labels_tell_the_others_how_good_they_are() -> None:
     """By a plain reference: each label predicted by the one run that lacks it, share and temperature from these."""
     rows, groups = blobs((60, 60, 60), spread=1.4)
     labelled = np.concatenate([np.flatnonzero(groups == group)[:6] for group in range(3)])
-    order = labelled.reshape(3, 6).T.ravel()
-    kept = left_out(order, 6)
+    kept = left_out(labelled, 6)  # one of each class
     settings = NeighbourhoodSettings(held_out_groups=0)
     runs = [samples(rows, groups, np.sort(own)) for own in kept]
     alone = [find_neighbourhood(run, classes=3, settings=settings) for run in runs]
     found = find_neighbourhoods(runs, classes=3, settings=settings)
     for number, (own, one) in enumerate(zip(kept, found, strict=True)):
         known, said = [], []
-        for other, missing in enumerate(np.setdiff1d(order, some) for some in kept):
+        for other, missing in enumerate(np.setdiff1d(labelled, some) for some in kept):
             if other != number:
                 known.append(groups[missing])
                 said.append(alone[other].probs[missing])

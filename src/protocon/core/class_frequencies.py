@@ -17,23 +17,37 @@ _CLEAR = 0.15
 _WIDTH = 0.03
 _BEYOND = 1.1
 """The power where odds are clear."""
+_CHOSEN = 0.5
+"""Of the inequality that chance causes on average: numbers of labels with less were chosen."""
 _TINY = 1e-6
 _ALIGNING = 3
 """Rounds of alignment; more of them follow a wrong estimate further than a right one pays for."""
 _LEAST = 1e-4
-"""Frequency that every class has at least while opinions are aligned."""
+"""What is added to frequencies, wanted and found, while opinions are aligned: some may be 0."""
 
 
-def estimated_frequencies(mean: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Class frequencies (C,): what all images seem to be, and half of it the labels' own where they are unequal.
+def numbers_chosen(counts: np.ndarray) -> bool:
+    """Whether somebody chose how many labels each class has, so that the numbers say nothing of frequencies.
 
-    Equal numbers say that somebody chose as many of each class, and so nothing about how frequent the classes are.
+    They did where the numbers are less than half as unequal as chance would make them on average, were all classes
+    equally frequent: four of each class, but for a label that was corrected, added or taken away.
+
+    Args:
+        counts: labels of each class (C,), at least one in all.
+    """
+    expected = float(counts.sum()) / len(counts)
+    return bool(np.square(counts - expected).sum() / expected < _CHOSEN * (len(counts) - 1))
+
+
+def estimated_frequencies(mean: np.ndarray, counts: np.ndarray, *, chosen: bool) -> np.ndarray:
+    """Class frequencies (C,): what all images seem to be, and half of it the labels' own, unless they were chosen.
 
     Args:
         mean: opinion of all images (C,), sums to 1.
         counts: labels of each class (C,).
+        chosen: their numbers were chosen (`numbers_chosen`, of all labels that there are).
     """
-    if counts.max() == counts.min():
+    if chosen:
         return believed_frequencies(mean)
     return believed_frequencies(0.5 * (counted_frequencies(counts) + mean))
 

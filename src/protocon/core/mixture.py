@@ -1,7 +1,8 @@
 """Classes as Gaussians among all images, labelled or not, with a linear model's opinion and the neighbours' say.
 
 z_i ∝ ŷ_i^λ · π · N(x_i; μ, Σ) · exp(β Σ_j w_ij z_j), in turns with π, μ and Σ: expectation maximisation in the
-manner of TransCLIP (Zanella et al., 2024), with an estimated prior π and Σ shared by the classes.
+manner of TransCLIP (Zanella et al., 2024), with an estimated prior π and Σ shared by the classes. Where class
+frequencies are given, z is aligned to them every time.
 """
 
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from protocon.base.blas_thread import one_blas_thread
-from protocon.core.class_frequencies import estimated_frequencies
+from protocon.core.class_frequencies import estimated_frequencies, numbers_chosen
 from protocon.core.label_trust import HeldOut, fitted_temperature, linear_share, mix
 from protocon.core.mixture import Mixture, MixtureSettings, fit_mixture, seen_by_classes
 from protocon.core.neighbours import Graph, nearest_among, neighbour_graph, neighbours, unit_rows
@@ -39,8 +39,8 @@ class NeighbourhoodSettings(MethodConfig):
     graph_components: int = Field(default=128, ge=1)
     """Principal components in which neighbours are looked for."""
     shaped_neighbours: bool = True
-    """Look for neighbours again after each agreement, in the space that the prototypes shape: directions in which
-    classes vary count for less."""
+    """Look for neighbours again before each further agreement, in the space that the prototypes shape: directions in
+    which classes vary count for less."""
     aligned: bool = True
     """Align opinions to the class frequencies that the agreement before estimates. Frequencies that are given count in
     any case."""
@@ -57,7 +57,7 @@ class NeighbourhoodSettings(MethodConfig):
     label_weight: float = Field(default=5.0, gt=0)
     """A labelled image counts as this many in the Gaussians."""
     rounds: int = Field(default=3, ge=1)
-    """Updates of the Gaussians in each of them."""
+    """Updates of the Gaussians in each agreement."""
     linear_share: float = Field(default=0.1, ge=0, le=1)
     """Smallest share of the linear classifier's opinion in the soft labels that train the heads."""
     held_out_groups: int = Field(default=4, ge=0)
@@ -95,8 +95,8 @@ def find_neighbourhood(
         prior: class frequencies (C,) that are known; None: they are estimated.
     """
     with one_blas_thread():
-        images = _Images(samples, classes, settings, prior)
         labels = _labels(samples)
+        images = _Images(samples, classes, settings, prior, labels)
         anchor, mixture = images.agree(labels)
         return images.mixed(labels, anchor, mixture, images.held_out(labels))
 
@@ -116,8 +116,8 @@ def find_neighbourhoods(
         prior: class frequencies (C,) that are known; None: they are estimated.
     """
     with one_blas_thread():
-        images = _Images(runs[0], classes, settings, prior)
         labels = [_labels(run) for run in runs]
+        images = _Images(runs[0], classes, settings, prior, np.max(labels, axis=0))
         found = [images.agree(own) for own in labels]
         return [
             images.mixed(own, anchor, mixture, _left_out_elsewhere(own, labels, found, classes))
@@ -133,12 +133,20 @@ class _Images:
         classes: C.
         settings: how much each of the three counts.
         given: class frequencies (C,) that are known; None: they are estimated.
+        labels: all that there are (N + M,), −1 = unknown; also those that some runs hold out.
     """
 
     def __init__(
-        self, samples: Samples, classes: int, settings: NeighbourhoodSettings, given: np.ndarray | None
+        self,
+        samples: Samples,
+        classes: int,
+        settings: NeighbourhoodSettings,
+        given: np.ndarray | None,
+        labels: np.ndarray,
     ) -> None:
         self.classes, self.settings, self.given = classes, settings, given
+        # Asked of all labels: a label that is held out must not make equal numbers look like drawn ones.
+        self.chosen = numbers_chosen(_counts(labels, classes))
         self.views = samples.views.float().cpu().numpy()
         self.rows = self.views.mean(1)
         units = unit_rows(self.rows[:, : settings.graph_components])
@@ -174,7 +182,11 @@ class _Images:
         """Class frequencies (C,) that these opinions are to be aligned to, given or estimated; None for none."""
         if self.given is not None or not self.settings.aligned:
             return self.given
-        return _estimated(probs, labels, self.classes)
+        return self._estimated(probs, labels)
+
+    def _estimated(self, probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Class frequencies (C,) from the opinions of all images and the numbers of labels."""
+        return estimated_frequencies(probs.mean(0), _counts(labels, self.classes), chosen=self.chosen)
 
     def _shaped_graph(self, probs: np.ndarray, labels: np.ndarray) -> Graph:
         """The graph of neighbours as these opinions see them."""
@@ -204,7 +216,7 @@ class _Images:
         temperature = fitted_temperature(mix(held_out.linear, held_out.agreed, share), held_out.known)
         probs = mix(np.exp(anchor), mixture.probs, share)
         prototype = softmax(settings.sharpness * mixture.log_likelihood(self.points))
-        return Neighbourhood(probs, prototype, _estimated(probs, labels, self.classes), share, temperature)
+        return Neighbourhood(probs, prototype, self._estimated(probs, labels), share, temperature)
 
 
 def _labels(samples: Samples) -> np.ndarray:
@@ -212,6 +224,11 @@ def _labels(samples: Samples) -> np.ndarray:
     labels = np.full(len(samples.views), -1)
     labels[samples.labelled.cpu().numpy()] = samples.targets.cpu().numpy()
     return labels
+
+
+def _counts(labels: np.ndarray, classes: int) -> np.ndarray:
+    """Labels of each class (C,); −1 = unknown."""
+    return np.bincount(labels[labels >= 0], minlength=classes)
 
 
 def _held_out(known: list[np.ndarray], linear: list[np.ndarray], agreed: list[np.ndarray], classes: int) -> HeldOut:
@@ -261,8 +278,3 @@ def _linear_opinion(
         weights=np.repeat(1.0 / own.sum(0)[labels[known]], views.shape[1]),
     )
     return np.log(softmax(linear.logits(rows)) + 1e-6)
-
-
-def _estimated(probs: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
-    """Class frequencies (C,) from the opinions of all images and the numbers of labels."""
-    return estimated_frequencies(probs.mean(0), np.bincount(labels[labels >= 0], minlength=classes))
