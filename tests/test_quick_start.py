@@ -1,6 +1,7 @@
 """What the command line sets up before it imports anything large, and how many threads small heads get."""
 
 import gc
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from protocon.__main__ import collect_seldom, keeps_encoder
+from protocon.__main__ import collect_seldom, keeps_encoder, start_no_blas_threads
 from protocon.base.threads import one_thread
 
 
@@ -38,6 +39,24 @@ def test_only_runs_that_keep_their_encoder_are_not_started_again(tmp_path: Path)
     assert not keeps_encoder(["train", "--data", "digits"])
     assert not keeps_encoder(["train", photos + "/missing"])
     assert not keeps_encoder([])
+
+
+def test_blas_starts_no_threads_for_heads_unless_the_user_says_how_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heads = ["train", str(tmp_path), "--labels", "labels.csv"]
+    for before, arguments, after in (
+        (None, heads, "1"),
+        ("2", heads, "2"),
+        (None, [*heads, "--from-scratch"], None),
+        (None, ["compare", str(tmp_path), "--frozen"], None),
+    ):
+        monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+        if before:
+            monkeypatch.setenv("OPENBLAS_NUM_THREADS", before)
+        start_no_blas_threads(arguments)
+        assert os.environ.get("OPENBLAS_NUM_THREADS") == after
+        monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
 
 
 @pytest.mark.parametrize(("wanted", "inside"), [(True, 1), (False, 3)])
