@@ -1,4 +1,4 @@
-"""How frequent the classes are, from what a model says of all images and from labels that were drawn at random.
+"""How frequent the classes are, from opinions of all images and random labels; and opinions aligned to that.
 
 Where classes are equally frequent, chance makes the mean opinion look otherwise. So the odds against uniform
 frequencies are taken to a power which is small where they are small: the estimate lies between uniform frequencies and
@@ -18,7 +18,7 @@ _WIDTH = 0.03
 _BEYOND = 1.1
 """The power where odds are clear."""
 _CHOSEN = 0.5
-"""Of the inequality that chance causes on average: numbers of labels with less were chosen."""
+"""Share of the inequality that chance causes on average, below which numbers of labels were chosen."""
 _TINY = 1e-6
 _ALIGNING = 3
 """Rounds of alignment; more of them follow a wrong estimate further than a right one pays for."""

@@ -146,7 +146,7 @@ class _Images:
     ) -> None:
         self.classes, self.settings, self.given = classes, settings, given
         # Asked of all labels: a label that is held out must not make equal numbers look like drawn ones.
-        self.chosen = numbers_chosen(_counts(labels, classes))
+        self.numbers_chosen = numbers_chosen(_counts(labels, classes))
         self.views = samples.views.float().cpu().numpy()
         self.rows = self.views.mean(1)
         units = unit_rows(self.rows[:, : settings.graph_components])
@@ -186,7 +186,7 @@ class _Images:
 
     def _estimated(self, probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Class frequencies (C,) from the opinions of all images and the numbers of labels."""
-        return estimated_frequencies(probs.mean(0), _counts(labels, self.classes), chosen=self.chosen)
+        return estimated_frequencies(probs.mean(0), _counts(labels, self.classes), chosen=self.numbers_chosen)
 
     def _shaped_graph(self, probs: np.ndarray, labels: np.ndarray) -> Graph:
         """The graph of neighbours as these opinions see them."""
